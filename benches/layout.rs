@@ -1,0 +1,2 @@
+//! Layout generation.
+fn main() {}

@@ -1,0 +1,124 @@
+/* The kernels that are measured. Each thread moves DEPTH units, a block's threads side by side. */
+#include "index.h"
+
+struct unit_words {
+    unsigned long long low, high;
+};
+
+/* A read through the read-only path. */
+__device__ __forceinline__ unit_words load_unit(uint64_t base, uint64_t unit) {
+    const ulonglong2 words = __ldg((const ulonglong2 *)base + unit);
+    return {words.x, words.y};
+}
+
+/* A read that nobody will repeat. */
+__device__ __forceinline__ unit_words load_unit_once(uint64_t base, uint64_t unit) {
+    const ulonglong2 words = __ldcs((const ulonglong2 *)base + unit);
+    return {words.x, words.y};
+}
+
+__device__ __forceinline__ void store_unit_once(uint64_t base, uint64_t unit, unit_words words) {
+    __stcs((ulonglong2 *)base + unit, make_ulonglong2(words.low, words.high));
+}
+
+/* Adds each warp's sum to one of the slots. */
+__device__ __forceinline__ void add_to_sums(uint64_t sums, unsigned long long sum) {
+    for (int step = 16; step > 0; step >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, step);
+    if (threadIdx.x % 32 == 0) {
+        const uint32_t warp = blockIdx.x * (FRAGBENCH_BLOCK_THREADS / 32) + threadIdx.x / 32;
+        atomicAdd((unsigned long long *)sums + warp % FRAGBENCH_SUM_SLOTS, sum);
+    }
+}
+
+/* The unit of the source that holds a unit of payload. */
+template <typename Entry>
+__device__ __forceinline__ uint64_t gathered_unit(const fragment_task &task, uint64_t unit) {
+    const uint64_t fragment = fb_fragment_of(unit, task.unit_shift);
+    return fb_source_unit(__ldg((const Entry *)task.index + fragment), unit, task.unit_shift);
+}
+
+template <typename Entry, int DEPTH>
+__device__ __forceinline__ void gather_read(const fragment_task &task) {
+    const uint64_t first = (uint64_t)blockIdx.x * (FRAGBENCH_BLOCK_THREADS * DEPTH) + threadIdx.x;
+    uint64_t from[DEPTH];
+    unit_words words[DEPTH];
+#pragma unroll
+    for (int j = 0; j < DEPTH; j++) {
+        const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
+        from[j] = unit < task.units ? gathered_unit<Entry>(task, unit) : 0;
+    }
+#pragma unroll
+    for (int j = 0; j < DEPTH; j++) words[j] = load_unit(task.source, from[j]);
+    unsigned long long sum = 0;
+#pragma unroll
+    for (int j = 0; j < DEPTH; j++) {
+        const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
+        if (unit < task.units) sum += fb_weigh(unit, words[j].low, words[j].high);
+    }
+    add_to_sums(task.sums, sum);
+}
+
+template <typename Entry, int DEPTH>
+__device__ __forceinline__ void gather_copy(const fragment_task &task) {
+    const uint64_t first = (uint64_t)blockIdx.x * (FRAGBENCH_BLOCK_THREADS * DEPTH) + threadIdx.x;
+    uint64_t from[DEPTH];
+    unit_words words[DEPTH];
+#pragma unroll
+    for (int j = 0; j < DEPTH; j++) {
+        const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
+        from[j] = unit < task.units ? gathered_unit<Entry>(task, unit) : 0;
+    }
+#pragma unroll
+    for (int j = 0; j < DEPTH; j++) words[j] = load_unit(task.source, from[j]);
+#pragma unroll
+    for (int j = 0; j < DEPTH; j++) {
+        const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
+        if (unit < task.units) store_unit_once(task.destination, unit, words[j]);
+    }
+}
+
+template <int DEPTH> __device__ __forceinline__ void read(const fragment_task &task) {
+    const uint64_t first = (uint64_t)blockIdx.x * (FRAGBENCH_BLOCK_THREADS * DEPTH) + threadIdx.x;
+    unit_words words[DEPTH];
+#pragma unroll
+    for (int j = 0; j < DEPTH; j++) {
+        const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
+        words[j] = load_unit(task.source, unit < task.units ? unit : 0);
+    }
+    unsigned long long sum = 0;
+#pragma unroll
+    for (int j = 0; j < DEPTH; j++) {
+        const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
+        if (unit < task.units) sum += fb_weigh(unit, words[j].low, words[j].high);
+    }
+    add_to_sums(task.sums, sum);
+}
+
+template <int DEPTH> __device__ __forceinline__ void copy(const fragment_task &task) {
+    const uint64_t first = (uint64_t)blockIdx.x * (FRAGBENCH_BLOCK_THREADS * DEPTH) + threadIdx.x;
+    unit_words words[DEPTH];
+#pragma unroll
+    for (int j = 0; j < DEPTH; j++) {
+        const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
+        words[j] = load_unit_once(task.source, unit < task.units ? unit : 0);
+    }
+#pragma unroll
+    for (int j = 0; j < DEPTH; j++) {
+        const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
+        if (unit < task.units) store_unit_once(task.destination, unit, words[j]);
+    }
+}
+
+#define FRAGBENCH_KERNEL(name, body)                                                               \
+    extern "C" __global__ void __launch_bounds__(FRAGBENCH_BLOCK_THREADS)                          \
+        fragbench_##name(const fragment_task task) {                                               \
+        body(task);                                                                                \
+    }
+#define FRAGBENCH_PAIR(...) __VA_ARGS__
+
+FRAGBENCH_KERNEL(read, read<4>)
+FRAGBENCH_KERNEL(copy, copy<1>)
+FRAGBENCH_KERNEL(gather_read_4, FRAGBENCH_PAIR(gather_read<uint32_t, 4>))
+FRAGBENCH_KERNEL(gather_read_8, FRAGBENCH_PAIR(gather_read<uint64_t, 4>))
+FRAGBENCH_KERNEL(gather_copy_4, FRAGBENCH_PAIR(gather_copy<uint32_t, 2>))
+FRAGBENCH_KERNEL(gather_copy_8, FRAGBENCH_PAIR(gather_copy<uint64_t, 2>))

@@ -1,0 +1,322 @@
+//! One line of a journal: a group of arms that were measured together.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::open_enum::open_enum;
+
+open_enum! {
+    /// What a group belongs to.
+    Experiment {
+        /// Effective bandwidth by layout.
+        Bandwidth = "bandwidth",
+    }
+}
+
+open_enum! {
+    /// The mechanism that a layout stands for.
+    Mechanism {
+        /// Not scattered at all.
+        None = "none",
+        /// Rows behind an index: embeddings, sparse matrices, graphs.
+        Indirect = "indirect",
+        /// A software block table: paged KV caches.
+        Paged = "paged",
+        /// Whole tensors where an aged allocator puts them.
+        Placement = "placement",
+        /// Scattered physical pages under one virtual range.
+        Physical = "physical",
+    }
+}
+
+open_enum! {
+    /// The kernel that an arm runs.
+    KernelName {
+        /// Reads a contiguous range into a checksum.
+        Read = "read",
+        /// Copies a contiguous range.
+        Copy = "copy",
+        /// The driver's own device-to-device copy (`memcpy` on the host).
+        DriverCopy = "driver_copy",
+        /// Reads fragments behind an index into a checksum.
+        GatherRead = "gather_read",
+        /// Copies fragments behind an index into a contiguous range.
+        GatherCopy = "gather_copy",
+        /// The group of ceilings: read, copy and the driver's copy side by side.
+        Ceiling = "ceiling",
+    }
+}
+
+open_enum! {
+    /// The recipe of a layout.
+    PatternName {
+        /// Fragment after fragment, no gap.
+        Contiguous = "contiguous",
+        /// The first slot of each stride, in address order.
+        Strided = "strided",
+        /// One random slot of each stride, in permuted order.
+        Shuffled = "shuffled",
+        /// Any slot, with replacement.
+        Random = "random",
+    }
+}
+
+open_enum! {
+    /// The order in which an arm visits the fragments.
+    Order {
+        /// Contiguous, behind an identity index.
+        Packed = "packed",
+        /// The layout's fragments in address order.
+        Sorted = "sorted",
+        /// The layout's fragments in the layout's order.
+        Scattered = "scattered",
+    }
+}
+
+open_enum! {
+    /// How a group ended.
+    Status {
+        /// Measured and verified.
+        Ok = "ok",
+        /// Not measured, for a reason that is no fault.
+        Skipped = "skipped",
+        /// Not measured, or measured and not believed.
+        Failed = "failed",
+    }
+}
+
+open_enum! {
+    /// Why a group stopped taking rounds.
+    StopReason {
+        /// The pilot's estimate for the target half-width.
+        Target = "target",
+        /// The group's time was used up first; the interval may be wider than the target.
+        TimeCap = "time_cap",
+        /// The suite asks for no precision on this device.
+        NoTarget = "no_target",
+    }
+}
+
+open_enum! {
+    /// What a check compared.
+    CheckKind {
+        /// Every index entry with the layout's closed form, evaluated on the device.
+        Index = "index",
+        /// Sampled index entries and fragments, copied back and compared with the host's layout.
+        CopyBack = "copy_back",
+        /// One launch's checksum with a checksum computed from the closed form alone.
+        Checksum = "checksum",
+        /// The sum over all timed launches with the same expectation.
+        TimedChecksum = "timed_checksum",
+        /// Every destination byte with the closed form.
+        Destination = "destination",
+        /// The bytes behind the destination, which nobody may write.
+        Guard = "guard",
+        /// Every byte of the source, gaps included, with the closed form.
+        Source = "source",
+    }
+}
+
+open_enum! {
+    /// When a check was made.
+    When {
+        /// Before the first sample.
+        Before = "before",
+        /// After the last sample.
+        After = "after",
+    }
+}
+
+/// One comparison of what a kernel did with what it had to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// The arm that was checked.
+    pub arm: String,
+    /// What was compared.
+    pub kind: CheckKind,
+    /// When.
+    pub when: When,
+    /// How many items were compared (bytes, index entries or sums).
+    pub compared: u64,
+    /// How many differed.
+    pub mismatches: u64,
+}
+
+/// The samples of one arm, a column each; entry `i` of every column belongs to the same sample.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Samples {
+    /// The round of each sample, from 0.
+    pub round: Vec<u32>,
+    /// The position of the arm within its round, from 0.
+    pub position: Vec<u32>,
+    /// How many launches the interval holds.
+    pub launches: Vec<u32>,
+    /// The length of the interval in nanoseconds.
+    pub ns: Vec<u64>,
+}
+
+impl Samples {
+    /// Appends one sample.
+    pub fn push(&mut self, round: u32, position: u32, launches: u32, ns: u64) {
+        self.round.push(round);
+        self.position.push(position);
+        self.launches.push(launches);
+        self.ns.push(ns);
+    }
+
+    /// How many samples there are.
+    pub fn len(&self) -> usize {
+        self.ns.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ns.is_empty()
+    }
+}
+
+/// One thing that was timed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Arm {
+    /// The arm's name within its group: `stream`, `packed`, `sorted`, `scattered`, or a ceiling's
+    /// kernel.
+    pub name: String,
+    /// The kernel that it runs.
+    pub kernel: KernelName,
+    /// The pattern that it reads: contiguous on stream and packed.
+    pub pattern: PatternName,
+    /// The order of the fragments; none on a stream.
+    pub order: Option<Order>,
+    /// Useful bytes read by one launch.
+    pub read_bytes: u64,
+    /// Useful bytes written by one launch.
+    pub written_bytes: u64,
+    /// Bytes of index read by one launch.
+    pub index_bytes: u64,
+    /// Distinct 128 B lines x 128 that one launch touches, source and destination, index apart.
+    pub touched_bytes: u64,
+    /// What was measured.
+    #[serde(default)]
+    pub samples: Samples,
+    /// Fields of newer versions.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// Metrics of a layout, counted on the layout itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LayoutFacts {
+    /// Fragments.
+    pub fragments: u64,
+    /// From the first to the last byte that the layout may use.
+    pub footprint_bytes: u64,
+    /// Bytes held by the fragments, repeats counted.
+    pub payload_bytes: u64,
+    /// Distinct 32 B sectors x 32.
+    pub sector_bytes: u64,
+    /// Distinct 128 B lines x 128.
+    pub touched_bytes: u64,
+    /// Distinct 2 MiB pages.
+    pub pages_2mib: u64,
+    /// Fragments that do not begin where their predecessor ended.
+    pub jumps: u64,
+    /// Width of one index entry in bytes.
+    pub index_entry_bytes: u32,
+}
+
+/// Clocks around a group, as NVML tells them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Clocks {
+    /// SM clock before and after, in MHz.
+    pub sm_mhz: Option<[u32; 2]>,
+    /// Memory clock before and after, in MHz.
+    pub memory_mhz: Option<[u32; 2]>,
+    /// NVML's bits of reasons for a lowered clock, seen before or after.
+    pub throttle_reasons: Option<u64>,
+}
+
+/// Where the wall time of a group went, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phases {
+    /// Allocation, data, layouts and index.
+    pub prepare_ns: u64,
+    /// Verification.
+    pub verify_ns: u64,
+    /// Pilot and rounds, the gaps between intervals included.
+    pub measure_ns: u64,
+}
+
+/// The arms that are compared with each other, measured together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    /// The case id, without an arm.
+    pub case: String,
+    /// The experiment.
+    pub experiment: Experiment,
+    /// The mechanism that the layout stands for.
+    pub mechanism: Mechanism,
+    /// The access kernel of the group.
+    pub kernel: KernelName,
+    /// The layout's pattern.
+    pub pattern: PatternName,
+    /// Length of a fragment, in bytes; none where nothing is cut into fragments.
+    pub fragment_bytes: Option<u64>,
+    /// Alignment of each fragment, in bytes.
+    pub alignment_bytes: Option<u64>,
+    /// The ladder's footprint, in bytes.
+    pub footprint_bytes: u64,
+    /// The payload, in bytes.
+    pub payload_bytes: u64,
+    /// Facts of the layout; none for a group that was skipped or has no fragments.
+    pub layout: Option<LayoutFacts>,
+    /// How the group ended.
+    pub status: Status,
+    /// Why, where it is not `ok`.
+    pub reason: Option<String>,
+    /// What was timed.
+    #[serde(default)]
+    pub arms: Vec<Arm>,
+    /// What was verified.
+    #[serde(default)]
+    pub checks: Vec<Check>,
+    /// Whether the stream was held while launches were queued; false where a trial hold failed.
+    pub held: Option<bool>,
+    /// Samples that were thrown away because the hold gave up.
+    #[serde(default)]
+    pub void_samples: u32,
+    /// Rounds of the pilot, which are discarded.
+    #[serde(default)]
+    pub pilot_rounds: u32,
+    /// Why no more rounds were taken.
+    pub stop: Option<StopReason>,
+    /// The half-width of the ratio's interval that was aimed at, in parts per million.
+    pub target_half_width_ppm: Option<u32>,
+    /// Clocks.
+    #[serde(default)]
+    pub clocks: Clocks,
+    /// Where the time went.
+    #[serde(default)]
+    pub phases: Phases,
+    /// Fields of newer versions.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl Group {
+    /// The arm with this name.
+    pub fn arm(&self, name: &str) -> Option<&Arm> {
+        self.arms.iter().find(|arm| arm.name == name)
+    }
+
+    /// Whether every arm was checked, before and after, and nothing differed.
+    pub fn is_verified(&self) -> bool {
+        let covered = |arm: &Arm, when: When| {
+            self.checks
+                .iter()
+                .any(|check| check.arm == arm.name && check.when == when && check.compared > 0)
+        };
+        !self.arms.is_empty()
+            && self.checks.iter().all(|check| check.mismatches == 0)
+            && self.arms.iter().all(|arm| covered(arm, When::Before) && covered(arm, When::After))
+    }
+}

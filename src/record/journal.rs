@@ -1,0 +1,1 @@
+//! The journal: JSON Lines, the run first, then a line per group.

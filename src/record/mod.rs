@@ -1,0 +1,17 @@
+//! What was measured: runs, groups, samples, and the journal that holds them.
+//!
+//! This module is the bottom of the crate: it depends on nothing else here. It stores observations
+//! only; whatever can be derived from them (medians, ratios, intervals, flags) is derived by
+//! [`crate::summary`].
+
+mod group;
+pub mod journal;
+mod open_enum;
+mod run;
+pub mod size;
+
+pub use group::{
+    Arm, Check, CheckKind, Clocks, Experiment, Group, KernelName, LayoutFacts, Mechanism, Order,
+    PatternName, Phases, Samples, Status, StopReason, When,
+};
+pub use run::{DeviceFacts, DeviceKind, HostFacts, Run, SCHEMA, Selection};

@@ -1,0 +1,164 @@
+//! The first line of a journal: where the numbers come from.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::open_enum::open_enum;
+
+/// The version of the journal's form. Schema 0 promises nothing yet; from 1 on it only grows.
+pub const SCHEMA: u32 = 0;
+
+open_enum! {
+    /// What kind of device a run was made on.
+    DeviceKind {
+        /// A CUDA GPU.
+        Cuda = "cuda",
+        /// The host's processor and memory; never shown as a GPU's figure.
+        Host = "host",
+    }
+}
+
+/// What the user asked to be measured: the part of a run that `--resume` takes over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Selection {
+    /// The suite's name.
+    pub suite: String,
+    /// Experiments named by `--only`; empty means all.
+    #[serde(default)]
+    pub only: Vec<String>,
+    /// Globs over case ids; empty means all.
+    #[serde(default)]
+    pub filters: Vec<String>,
+    /// The device as it was asked for (`auto`, `cuda:N`, a UUID or `host`).
+    pub device: String,
+    /// The seed of layouts, data and round orders, in decimal.
+    pub seed: String,
+    /// `--memory-limit`, in bytes, if given.
+    pub memory_limit_bytes: Option<u64>,
+    /// `--time-limit`, in seconds, if given.
+    pub time_limit_s: Option<u64>,
+}
+
+/// The first line of a journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The version of the journal's form; see [`SCHEMA`].
+    pub schema: u32,
+    /// The version of fragbench.
+    pub tool: String,
+    /// SHA-256 over `src/` and `cuda/` of the build.
+    pub source_sha256: String,
+    /// SHA-256 of each PTX module, by the module's name.
+    pub modules: BTreeMap<String, String>,
+    /// The command line, without the program's path.
+    pub arguments: Vec<String>,
+    /// What was asked for.
+    pub selection: Selection,
+    /// The memory limit in force, in bytes.
+    pub memory_limit_bytes: u64,
+    /// Why the memory limit is what it is.
+    pub memory_limit_reason: String,
+    /// When the run began: RFC 3339, UTC.
+    pub started: String,
+    /// The machine.
+    pub host: HostFacts,
+    /// The device.
+    pub device: DeviceFacts,
+    /// Fields of newer versions.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// The machine that a run was made on; without its name, unless that was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostFacts {
+    /// Operating system and kernel release.
+    pub os: String,
+    /// The processor's architecture.
+    pub architecture: String,
+    /// The processor's model, where the system says it.
+    pub processor: Option<String>,
+    /// Logical processors that this process may use.
+    pub logical_processors: u32,
+    /// Memory of the machine, in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Fields of newer versions.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// Facts of a device as its driver and NVML tell them. `None` is `unknown`, never zero.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceFacts {
+    /// The kind of device.
+    pub kind: DeviceKind,
+    /// How it is named on the command line: `cuda:N` or `host`.
+    pub id: String,
+    /// The product's name.
+    pub name: String,
+    /// The device's UUID (`GPU-…`), or none for the host.
+    pub uuid: Option<String>,
+    /// Memory of the device, in bytes.
+    pub memory_bytes: u64,
+    /// Free memory when the run began, in bytes.
+    pub free_bytes: Option<u64>,
+    /// L2 (on the host: last-level) cache, in bytes.
+    pub l2_bytes: Option<u64>,
+    /// Streaming multiprocessors.
+    pub multiprocessors: Option<u32>,
+    /// Compute capability, as `9.0`.
+    pub compute_capability: Option<String>,
+    /// Peak memory clock in kHz (of the clock, not of the double data rate).
+    pub memory_clock_khz: Option<u64>,
+    /// Width of the memory bus in bits.
+    pub bus_width_bits: Option<u64>,
+    /// Peak SM clock in kHz.
+    pub sm_clock_khz: Option<u64>,
+    /// Whether ECC is on.
+    pub ecc: Option<bool>,
+    /// The version of the display driver, as `580.159.04` (from NVML).
+    pub driver: Option<String>,
+    /// The CUDA version that the driver implements, as `13.0`.
+    pub cuda_driver: Option<String>,
+    /// The PCI address.
+    pub pci_bus_id: Option<String>,
+    /// Whether the device shares the host's memory.
+    pub integrated: Option<bool>,
+    /// The MIG mode or instance, where there is one.
+    pub mig: Option<String>,
+    /// Whether NVML answered for this device.
+    pub nvml: bool,
+    /// Other processes that NVML sees on the device.
+    pub other_processes: Option<u32>,
+    /// Whether a display is driven by the device.
+    pub display: Option<bool>,
+    /// Maximal L2 fetch granularity of the context, in bytes (a hint to the hardware).
+    pub l2_fetch_granularity_bytes: Option<u64>,
+    /// Page size of the measured memory, on the host.
+    pub page_bytes: Option<u64>,
+    /// NUMA node of the measuring threads, on the host.
+    pub numa_node: Option<u32>,
+    /// Measuring threads, on the host.
+    pub threads: Option<u32>,
+    /// Fields of newer versions.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl DeviceFacts {
+    /// Theoretical bandwidth in bytes a second: 2 x memory clock x bus width / 8 (double data
+    /// rate, as in NVIDIA's CUDA C++ Best Practices Guide, "Theoretical Bandwidth Calculation").
+    /// `None` where the driver does not tell clock or width.
+    pub fn peak_bytes_per_s(&self) -> Option<f64> {
+        let clock_hz = self.memory_clock_khz? as f64 * 1e3;
+        let width_bytes = self.bus_width_bits? as f64 / 8.0;
+        Some(2.0 * clock_hz * width_bytes)
+    }
+
+    /// Whether this is the host and not a GPU.
+    pub fn is_host(&self) -> bool {
+        self.kind == DeviceKind::Host
+    }
+}
