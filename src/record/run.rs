@@ -130,6 +130,8 @@ pub struct DeviceFacts {
     pub mig: Option<String>,
     /// Whether NVML answered for this device.
     pub nvml: bool,
+    /// Memory in use before this process opened the device, in bytes (from NVML).
+    pub used_at_start_bytes: Option<u64>,
     /// Other processes that NVML sees on the device.
     pub other_processes: Option<u32>,
     /// Whether a display is driven by the device.
@@ -138,6 +140,8 @@ pub struct DeviceFacts {
     pub l2_fetch_granularity_bytes: Option<u64>,
     /// Page size of the measured memory, on the host.
     pub page_bytes: Option<u64>,
+    /// The system's choice for transparent huge pages, on the host.
+    pub huge_pages: Option<String>,
     /// NUMA node of the measuring threads, on the host.
     pub numa_node: Option<u32>,
     /// Measuring threads, on the host.
@@ -148,6 +152,40 @@ pub struct DeviceFacts {
 }
 
 impl DeviceFacts {
+    /// Facts of a device of which nothing is known yet.
+    pub fn new(kind: DeviceKind) -> DeviceFacts {
+        DeviceFacts {
+            kind,
+            id: String::new(),
+            name: String::new(),
+            uuid: None,
+            memory_bytes: 0,
+            free_bytes: None,
+            l2_bytes: None,
+            multiprocessors: None,
+            compute_capability: None,
+            memory_clock_khz: None,
+            bus_width_bits: None,
+            sm_clock_khz: None,
+            ecc: None,
+            driver: None,
+            cuda_driver: None,
+            pci_bus_id: None,
+            integrated: None,
+            mig: None,
+            nvml: false,
+            used_at_start_bytes: None,
+            other_processes: None,
+            display: None,
+            l2_fetch_granularity_bytes: None,
+            page_bytes: None,
+            huge_pages: None,
+            numa_node: None,
+            threads: None,
+            extra: Map::new(),
+        }
+    }
+
     /// Theoretical bandwidth in bytes a second: 2 x memory clock x bus width / 8 (double data
     /// rate, as in NVIDIA's CUDA C++ Best Practices Guide, "Theoretical Bandwidth Calculation").
     /// `None` where the driver does not tell clock or width.

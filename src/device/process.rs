@@ -1,0 +1,12 @@
+//! The tie between a worker process and its parent.
+
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+
+/// Asks the system to kill this process when its parent ends, so that no worker outlives a killed
+/// parent with the GPU's memory in hand. Returns false where the parent is gone already, or the
+/// system cannot do it (then the end of input has to do).
+pub fn end_with_parent(parent: u32) -> bool {
+    let asked = set_parent_process_death_signal(Some(Signal::KILL)).is_ok();
+    // The parent may have ended before the signal was asked for.
+    asked && getppid().is_some_and(|pid| pid.as_raw_nonzero().get() as u32 == parent)
+}

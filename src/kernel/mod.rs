@@ -1,0 +1,12 @@
+//! Which kernels there are: typed requests that are checked before they launch, the bytes they
+//! account for, and the verification of what they did.
+
+mod access;
+mod copy_back;
+mod data;
+mod verify;
+
+pub use access::{Access, Traffic};
+pub use copy_back::{COPY_BACK_BYTES, copy_back};
+pub use data::{GUARD_BYTES, fill};
+pub use verify::{Outcome, Verifier};
