@@ -1,0 +1,4 @@
+//! Where kernels run.
+
+pub mod bindings;
+pub mod modules;
