@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 #[path = "build/bindings.rs"]
 mod bindings;
+#[path = "build/folders.rs"]
+mod folders;
 #[path = "build/host.rs"]
 mod host;
 #[path = "build/kernels.rs"]
@@ -20,15 +22,8 @@ mod nvcc;
 #[path = "build/sources.rs"]
 mod sources;
 
+use folders::Folders;
 use manifest::Manifest;
-
-/// Where things are.
-struct Folders {
-    root: PathBuf,
-    cuda: PathBuf,
-    prebuilt: PathBuf,
-    out: PathBuf,
-}
 
 fn main() {
     if let Err(message) = build() {
@@ -39,23 +34,21 @@ fn main() {
 }
 
 fn build() -> Result<(), String> {
-    let folders = folders();
+    let root = folder("CARGO_MANIFEST_DIR");
+    let folders = Folders::of_package(&root, folder("OUT_DIR"));
     tell_inputs();
     let recorded = recorded(&folders.prebuilt);
     let regenerate = cfg!(feature = "regenerate");
-    let mut made = kernels::build(&folders, &recorded, regenerate)?;
+    let mut made = kernels::build(&folders, &recorded, regenerate, &|name| env::var_os(name))?;
     bindings::build(&folders, &recorded, &mut made)?;
     fs::write(folders.out.join(manifest::FILE), made.render())
         .map_err(|error| format!("{}: {error}", manifest::FILE))?;
     host::build(&folders)?;
-    tell_source_hash(&folders.root)
+    tell_source_hash(&root)
 }
 
-fn folders() -> Folders {
-    let folder = |name| PathBuf::from(env::var_os(name).expect("cargo sets it"));
-    let root = folder("CARGO_MANIFEST_DIR");
-    let cuda = root.join("cuda");
-    Folders { prebuilt: cuda.join("prebuilt"), cuda, root, out: folder("OUT_DIR") }
+fn folder(variable: &str) -> PathBuf {
+    env::var_os(variable).expect("cargo sets it").into()
 }
 
 fn tell_inputs() {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::Folders;
+use super::folders::Folders;
 use super::manifest::{BINDINGS, Manifest};
 use super::sources;
 

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::process::Command;
 
-use super::Folders;
+use super::folders::Folders;
 
 /// Compiles `cuda/host.cpp` and sets `cfg(fragbench_host)`; without a compiler it warns only.
 pub fn build(folders: &Folders) -> Result<(), String> {

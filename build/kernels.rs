@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::fs;
 
-use super::Folders;
+use super::folders::Folders;
 use super::manifest::Manifest;
-use super::nvcc::Nvcc;
+use super::nvcc::{Environment, Nvcc};
 use super::sources;
 
 /// The kernels' modules, each made from `cuda/<name>.cu`.
@@ -20,7 +20,12 @@ const FLAGS: [&str; 3] = ["--ptx", "-arch=compute_75", "-O3"];
 const PTX_VERSION: &str = "7.0";
 
 /// The text of each module, and what it was made from.
-pub fn build(folders: &Folders, recorded: &Manifest, regenerate: bool) -> Result<Manifest, String> {
+pub fn build(
+    folders: &Folders,
+    recorded: &Manifest,
+    regenerate: bool,
+    environment: Environment,
+) -> Result<Manifest, String> {
     let mut made = Manifest::default();
     let mut nvcc = None;
     let mut listing = String::new();
@@ -32,7 +37,9 @@ pub fn build(folders: &Folders, recorded: &Manifest, regenerate: bool) -> Result
                 .map_err(|error| error.to_string())?
         } else {
             if nvcc.is_none() {
-                nvcc = Some(Nvcc::find().map_err(|why| needs_nvcc(name, regenerate, &why))?);
+                nvcc = Some(
+                    Nvcc::find(environment).map_err(|why| needs_nvcc(name, regenerate, &why))?,
+                );
             }
             let nvcc = nvcc.as_ref().expect("it was found above");
             made.set(name, "nvcc", &nvcc.version);

@@ -1,6 +1,7 @@
 //! nvcc: where it is, and from a kernel's source to PTX.
 
 use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -17,6 +18,9 @@ const VARIABLES: [&str; 7] = [
 
 const USUAL_ROOTS: [&str; 2] = ["/usr/local/cuda", "/opt/cuda"];
 
+/// How a variable is looked up.
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
 /// A found nvcc.
 pub struct Nvcc {
     program: PathBuf,
@@ -26,21 +30,23 @@ pub struct Nvcc {
 
 impl Nvcc {
     /// Finds nvcc. A program that `NVCC` names is taken or refused, never passed over.
-    pub fn find() -> Result<Self, String> {
+    pub fn find(environment: Environment) -> Result<Self, String> {
         // Told only where nvcc is needed: else each change of PATH would build the crate anew.
         for name in VARIABLES {
             println!("cargo::rerun-if-env-changed={name}");
         }
-        if let Some(named) = variable("NVCC") {
+        if let Some(named) = variable(environment, "NVCC") {
             let program = PathBuf::from(named);
             return Self::ask(&program)
                 .map_err(|why| format!("NVCC names {}, but {why}", program.display()));
         }
-        candidates().iter().find_map(|program| Self::ask(program).ok()).ok_or_else(|| {
-            "nvcc was not found through NVCC, CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda or \
+        candidates(environment).iter().find_map(|program| Self::ask(program).ok()).ok_or_else(
+            || {
+                "nvcc was not found through NVCC, CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda or \
              /opt/cuda"
-                .to_owned()
-        })
+                    .to_owned()
+            },
+        )
     }
 
     fn ask(program: &Path) -> Result<Self, String> {
@@ -82,10 +88,11 @@ fn failure(source: &str, output: &Output) -> String {
     format!("nvcc could not compile cuda/{source}:\n{}{}", said[0], said[1])
 }
 
-fn candidates() -> Vec<PathBuf> {
+fn candidates(environment: Environment) -> Vec<PathBuf> {
     let name = format!("nvcc{}", env::consts::EXE_SUFFIX);
-    let homes = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(variable).map(PathBuf::from);
-    let path = env::var_os("PATH").unwrap_or_default();
+    let homes = ["CUDA_HOME", "CUDA_PATH"].into_iter();
+    let homes = homes.filter_map(|name| variable(environment, name)).map(PathBuf::from);
+    let path = environment("PATH").unwrap_or_default();
     let roots = USUAL_ROOTS.into_iter().map(PathBuf::from);
     homes
         .map(|home| home.join("bin"))
@@ -95,6 +102,6 @@ fn candidates() -> Vec<PathBuf> {
         .collect()
 }
 
-fn variable(name: &str) -> Option<std::ffi::OsString> {
-    env::var_os(name).filter(|value| !value.is_empty())
+fn variable(environment: Environment, name: &str) -> Option<OsString> {
+    environment(name).filter(|value| !value.is_empty())
 }
