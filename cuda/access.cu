@@ -116,9 +116,9 @@ template <int DEPTH> __device__ __forceinline__ void copy(const fragment_task &t
     }
 #define FRAGBENCH_PAIR(...) __VA_ARGS__
 
-FRAGBENCH_KERNEL(read, read<4>)
-FRAGBENCH_KERNEL(copy, copy<1>)
-FRAGBENCH_KERNEL(gather_read_4, FRAGBENCH_PAIR(gather_read<uint32_t, 4>))
-FRAGBENCH_KERNEL(gather_read_8, FRAGBENCH_PAIR(gather_read<uint64_t, 4>))
-FRAGBENCH_KERNEL(gather_copy_4, FRAGBENCH_PAIR(gather_copy<uint32_t, 2>))
-FRAGBENCH_KERNEL(gather_copy_8, FRAGBENCH_PAIR(gather_copy<uint64_t, 2>))
+FRAGBENCH_KERNEL(read, read<FRAGBENCH_READ_DEPTH>)
+FRAGBENCH_KERNEL(copy, copy<FRAGBENCH_COPY_DEPTH>)
+FRAGBENCH_KERNEL(gather_read_4, FRAGBENCH_PAIR(gather_read<uint32_t, FRAGBENCH_GATHER_READ_DEPTH>))
+FRAGBENCH_KERNEL(gather_read_8, FRAGBENCH_PAIR(gather_read<uint64_t, FRAGBENCH_GATHER_READ_DEPTH>))
+FRAGBENCH_KERNEL(gather_copy_4, FRAGBENCH_PAIR(gather_copy<uint32_t, FRAGBENCH_GATHER_COPY_DEPTH>))
+FRAGBENCH_KERNEL(gather_copy_8, FRAGBENCH_PAIR(gather_copy<uint64_t, FRAGBENCH_GATHER_COPY_DEPTH>))

@@ -10,6 +10,16 @@
 #define FRAGBENCH_BLOCK_THREADS 256
 /** 64-bit sums that a launch spreads its result over, so that atomics do not queue up. */
 #define FRAGBENCH_SUM_SLOTS 4096
+/** Units that each thread of the read kernel has in flight. */
+#define FRAGBENCH_READ_DEPTH 4
+/** Units that each thread of the copy kernel moves. */
+#define FRAGBENCH_COPY_DEPTH 1
+/** Units that each thread of the gather read kernels has in flight. */
+#define FRAGBENCH_GATHER_READ_DEPTH 4
+/** Units that each thread of the gather copy kernels has in flight. */
+#define FRAGBENCH_GATHER_COPY_DEPTH 2
+/** Units (or index entries) of a block on the host: the grain that threads share work by. */
+#define FRAGBENCH_HOST_BLOCK_UNITS 4096
 
 /** Fragment after fragment. */
 #define FRAGBENCH_PATTERN_CONTIGUOUS 0

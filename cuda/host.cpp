@@ -3,8 +3,6 @@
  * FRAGBENCH_HOST_BLOCK_UNITS units (or index entries), and returns what it adds to the sums. */
 #include "index.h"
 
-#define FRAGBENCH_HOST_BLOCK_UNITS 4096
-
 struct unit_words {
     uint64_t low, high;
 };
