@@ -8,6 +8,13 @@ use super::folders::Folders;
 /// Compiles `cuda/host.cpp` and sets `cfg(fragbench_host)`; without a compiler it warns only.
 pub fn build(folders: &Folders) -> Result<(), String> {
     println!("cargo::rustc-check-cfg=cfg(fragbench_host)");
+    if !has_compiler() {
+        println!(
+            "cargo::warning=no C++ compiler was found: this build cannot measure the host \
+             (--device host). GPUs are not affected. Install g++ or clang++, or set CXX"
+        );
+        return Ok(());
+    }
     let mut build = cc::Build::new();
     build
         .cpp(true)
@@ -20,13 +27,6 @@ pub fn build(folders: &Folders) -> Result<(), String> {
         // Else g++ turns the plain copy loop into memcpy, and a stream and its packed arm are not
         // comparable.
         .flag_if_supported("-fno-tree-loop-distribute-patterns");
-    if !has_compiler(&build) {
-        println!(
-            "cargo::warning=no C++ compiler was found: this build cannot measure the host \
-             (--device host). GPUs are not affected. Install g++ or clang++, or set CXX"
-        );
-        return Ok(());
-    }
     build
         .try_compile("fragbench_host")
         .map_err(|error| format!("cuda/host.cpp could not be compiled: {error}"))?;
@@ -34,7 +34,9 @@ pub fn build(folders: &Folders) -> Result<(), String> {
     Ok(())
 }
 
-fn has_compiler(build: &cc::Build) -> bool {
+fn has_compiler() -> bool {
+    let mut build = cc::Build::new();
+    build.cpp(true).cargo_warnings(false);
     let Ok(compiler) = build.try_get_compiler() else { return false };
     match Command::new(compiler.path()).arg("--version").output() {
         Ok(_) => true,

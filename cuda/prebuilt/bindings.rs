@@ -6,6 +6,16 @@ pub const FRAGBENCH_UNIT_BYTES: u32 = 16;
 pub const FRAGBENCH_BLOCK_THREADS: u32 = 256;
 /// 64-bit sums that a launch spreads its result over, so that atomics do not queue up.
 pub const FRAGBENCH_SUM_SLOTS: u32 = 4096;
+/// Units that each thread of the read kernel has in flight.
+pub const FRAGBENCH_READ_DEPTH: u32 = 4;
+/// Units that each thread of the copy kernel moves.
+pub const FRAGBENCH_COPY_DEPTH: u32 = 1;
+/// Units that each thread of the gather read kernels has in flight.
+pub const FRAGBENCH_GATHER_READ_DEPTH: u32 = 4;
+/// Units that each thread of the gather copy kernels has in flight.
+pub const FRAGBENCH_GATHER_COPY_DEPTH: u32 = 2;
+/// Units (or index entries) of a block on the host: the grain that threads share work by.
+pub const FRAGBENCH_HOST_BLOCK_UNITS: u32 = 4096;
 /// Fragment after fragment.
 pub const FRAGBENCH_PATTERN_CONTIGUOUS: u32 = 0;
 /// The first slot of each stride.
