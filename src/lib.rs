@@ -1,9 +1,18 @@
 //! fragbench measures what GPU memory fragmentation costs.
 //!
-//! Modules, each of which knows only those above it: [`record`] (what was measured), `stats`,
-//! `layout`, `device`, `kernel`, `measure`, `experiment`, `summary`, `report`, `cli`.
+//! Modules, each of which knows only those above it: [`record`] (what was measured), [`stats`],
+//! [`layout`], [`device`], [`kernel`], [`measure`], [`experiment`], [`summary`], [`report`],
+//! [`cli`].
 
 #![deny(unsafe_code)]
 
+pub mod cli;
 pub mod device;
+pub mod experiment;
+pub mod kernel;
+pub mod layout;
+pub mod measure;
 pub mod record;
+pub mod report;
+pub mod stats;
+pub mod summary;

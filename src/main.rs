@@ -1,2 +1,7 @@
-//! The program.
-fn main() {}
+//! `fragbench`: see `fragbench --help`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    fragbench::cli::main()
+}

@@ -57,7 +57,7 @@ impl Monitor {
         Clocks {
             sm_mhz: clock(Clock::SM),
             memory_mhz: clock(Clock::Memory),
-            throttle_reasons: device.current_throttle_reasons_raw().ok(),
+            throttle_reasons: device.current_throttle_reasons().ok().map(|reasons| reasons.bits()),
         }
     }
 }

@@ -5,7 +5,7 @@ mod facts;
 #[cfg(fragbench_host)]
 mod target;
 
-pub use facts::facts;
+pub use facts::{facts, machine};
 
 /// The host as a device.
 #[cfg(fragbench_host)]

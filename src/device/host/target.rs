@@ -167,9 +167,10 @@ impl Device for Host {
         let buffer = Buffer::new(address as u64, bytes, self.memory.clone());
         // Zeroed by the threads that will use it: pages land on their node, and nothing is
         // uninitialised.
+        let span = buffer.span();
         self.share(bytes, |first, last| {
             // SAFETY: inside the fresh allocation, each thread a part of its own.
-            unsafe { std::ptr::write_bytes(address_at(buffer.span(), first), 0, (last - first) as usize) };
+            unsafe { std::ptr::write_bytes(address_at(span, first), 0, (last - first) as usize) };
             0
         });
         Ok(buffer)

@@ -1,0 +1,82 @@
+//! `--only` and `--filter`: which cases of a suite are meant.
+
+use globset::{Glob, GlobMatcher};
+
+use super::Failure;
+use crate::experiment::Plan;
+use crate::record::Experiment;
+
+/// The plans that the experiments and globs select, in their order. A group is selected whole: its
+/// baselines are arms of it.
+pub fn select(
+    plans: Vec<Plan>,
+    only: &[String],
+    filters: &[String],
+) -> Result<Vec<Plan>, Failure> {
+    for name in only {
+        if !Experiment::KNOWN.iter().any(|known| known.as_str() == name) {
+            let known: Vec<&str> = Experiment::KNOWN.iter().map(Experiment::as_str).collect();
+            let known = known.join(", ");
+            return Err(Failure::request(format_args!(
+                "there is no experiment `{name}`: --only takes {known}"
+            )));
+        }
+    }
+    let globs = filters.iter().map(|text| glob(text)).collect::<Result<Vec<_>, _>>()?;
+    for (glob, text) in globs.iter().zip(filters) {
+        if !plans.iter().any(|plan| glob.is_match(plan.case())) {
+            return Err(Failure::request(nothing_matches(text, &plans)));
+        }
+    }
+    let selected = |plan: &Plan| {
+        let experiment = plan.experiment.as_str();
+        (only.is_empty() || only.iter().any(|name| name == experiment))
+            && (globs.is_empty() || globs.iter().any(|glob| glob.is_match(plan.case())))
+    };
+    Ok(plans.into_iter().filter(selected).collect())
+}
+
+fn glob(text: &str) -> Result<GlobMatcher, Failure> {
+    Glob::new(text).map(|glob| glob.compile_matcher()).map_err(|error| {
+        Failure::request(format_args!("--filter `{text}` is no glob: {}", error.kind()))
+    })
+}
+
+/// A sentence with the cases nearest to what was asked for.
+fn nothing_matches(text: &str, plans: &[Plan]) -> String {
+    let bare: String = text.chars().filter(|c| !"*?[]{}".contains(*c)).collect();
+    let mut cases: Vec<String> = plans.iter().map(Plan::case).collect();
+    let near = |case: &str| {
+        let parts = case.split('/').map(|part| strsim::jaro_winkler(&bare, part));
+        parts.fold(strsim::jaro_winkler(&bare, case), f64::max)
+    };
+    cases.sort_by(|a, b| near(b).total_cmp(&near(a)));
+    cases.truncate(3);
+    format!(
+        "--filter `{text}` matches no case: near it are {} (a filter has to match a whole case id, so begin and end it with *; see `fragbench run --list`)",
+        cases.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Suite, plans};
+    use crate::record::DeviceKind;
+
+    #[test]
+    fn globs_cross_slashes_and_select_whole_groups() {
+        let all = plans(Suite::Quick, &DeviceKind::Cuda);
+        let some = select(all.clone(), &[], &["*gather_copy*".to_owned()]).unwrap();
+        assert!(!some.is_empty() && some.len() < all.len());
+        assert!(some.iter().all(|plan| plan.case().contains("gather_copy")));
+    }
+
+    #[test]
+    fn a_filter_that_matches_nothing_names_what_is_near() {
+        let all = plans(Suite::Quick, &DeviceKind::Cuda);
+        let failure = select(all, &[], &["*pattern=shufled*".to_owned()]).unwrap_err();
+        assert_eq!(failure.code, Failure::REQUEST);
+        assert!(failure.message.contains("pattern=shuffled"), "{}", failure.message);
+    }
+}

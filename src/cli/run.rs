@@ -1,0 +1,452 @@
+//! The verb `run`: plans, lets a worker measure, and writes the journal.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::Map;
+
+use super::export::render;
+use super::progress::Progress;
+use super::worker::{Message, Request};
+use super::{Failure, Format, filter, output, print, resume};
+use crate::device::{self, DeviceError, DeviceRequest, modules::MODULES};
+use crate::experiment::{Answer, Plan, Suite, plans};
+use crate::measure::worker::{Worker, WorkerError};
+use crate::record::journal::{Journal, JournalWriter};
+use crate::record::{DeviceKind, Group, Run, SCHEMA, Selection, Status, size};
+use crate::{device::host, summary};
+
+/// Same seed, same layouts, everywhere: unless another is asked for.
+const DEFAULT_SEED: u64 = 1;
+
+/// How long a worker may take to open its device.
+const OPENING: Duration = Duration::from_secs(120);
+
+/// How long a worker may take for one group: far beyond any that was seen.
+const GROUP: Duration = Duration::from_secs(300);
+
+/// Measure: what scattered memory costs on this device.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  fragbench run\n  fragbench run --suite standard --out results/\n  \
+    fragbench run --device host\n  fragbench run --filter '*kernel=gather_read*fragment=128B*' --list\n  \
+    fragbench run --resume fragbench-nvidia-h200-20261202T030405Z.jsonl\n\n\
+    Exit code: 0 all cases were measured, or skipped with a reason; 1 a case failed, or no usable \
+    device was found; 2 a bad request or input; 130 interrupted.")]
+pub struct Arguments {
+    /// Which cases, and how much time for them [default: quick]
+    #[arg(long)]
+    suite: Option<Suite>,
+    /// Only this experiment (repeatable)
+    #[arg(long, value_name = "EXPERIMENT")]
+    only: Vec<String>,
+    /// Only cases whose id matches this glob (repeatable; a group's baselines come with it)
+    #[arg(long, value_name = "GLOB")]
+    filter: Vec<String>,
+    /// auto, cuda:N, a UUID (GPU-...), or host [default: auto]
+    #[arg(long)]
+    device: Option<DeviceRequest>,
+    /// Seed of layouts, data and round orders [default: 1]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// The most device memory to take, as 16GiB
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, allow_hyphen_values = true)]
+    memory_limit: Option<u64>,
+    /// Begin no case after this time, as 90s, 5m or 2h
+    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
+    time_limit: Option<u64>,
+    /// The journal: a name that ends in .jsonl, or a folder [default: here, named by device and time]
+    #[arg(long, value_name = "FILE.jsonl|FOLDER")]
+    out: Option<PathBuf>,
+    /// Go on with this journal; suite, filters, seed and device come from it
+    #[arg(long, value_name = "FILE", conflicts_with = "out")]
+    resume: Option<PathBuf>,
+    /// List the cases, and measure nothing
+    #[arg(long)]
+    list: bool,
+    /// Show memory and time that the cases would take, and measure nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// What to print at the end
+    #[arg(long, default_value = "text")]
+    format: Format,
+}
+
+/// Reads a time: a whole number of seconds, or with `s`, `m` or `h`.
+fn seconds(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is no time: write a number above 0 with s, m or h, as in 90s");
+    let (number, factor) = match text.strip_suffix(['s', 'm', 'h']) {
+        Some(number) if text.ends_with('m') => (number, 60),
+        Some(number) if text.ends_with('h') => (number, 3_600),
+        Some(number) => (number, 1),
+        None => (text, 1),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(factor).filter(|seconds| *seconds > 0).ok_or_else(wrong)
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let earlier = arguments.resume.as_deref().map(read_earlier).transpose()?;
+    let selection = select(arguments, earlier.as_ref())?;
+    let request = match &earlier {
+        Some(journal) => resume::device_request(&journal.run),
+        None => selection.device.clone(),
+    };
+    let device = resolve(&request)?;
+    let suite = Suite::named(&selection.suite).ok_or_else(|| {
+        Failure::request(format_args!("this version has no suite `{}`", selection.suite))
+    })?;
+    let kind = if device == "host" { DeviceKind::Host } else { DeviceKind::Cuda };
+    let plans = filter::select(plans(suite, &kind), &selection.only, &selection.filters)?;
+    if arguments.list {
+        return print(&plans.iter().map(|plan| plan.case() + "\n").collect::<String>());
+    }
+
+    let interrupted = interruption()?;
+    let mut bench = Bench { device, selection, worker: None, interrupted };
+    let ready = bench.open()?;
+    let run = bench.describe(&ready);
+    any_case_fits(&plans, &run)?;
+    if arguments.dry_run {
+        return print(&dry_run(&plans, &run));
+    }
+    let (writer, done, path) = match (earlier, &arguments.resume) {
+        (Some(journal), Some(path)) => {
+            resume::same_ground(&journal.run, env!("CARGO_PKG_VERSION"), &run)?;
+            let writer =
+                JournalWriter::resume(path, journal.whole_bytes).map_err(Failure::request)?;
+            (writer, journal.groups, path.clone())
+        }
+        _ => {
+            let path =
+                output::journal_path(arguments.out.as_deref(), &run.device, Timestamp::now())?;
+            let mut writer = JournalWriter::create(&path).map_err(Failure::request)?;
+            writer.write_run(&run).map_err(Failure::request)?;
+            (writer, Vec::new(), path)
+        }
+    };
+    let groups = bench.measure(&plans, &run, writer, done, &path)?;
+    finish(&run, groups, arguments.format, &path)
+}
+
+fn read_earlier(path: &Path) -> Result<Journal, Failure> {
+    let journal = Journal::read(path).map_err(Failure::request)?;
+    if let Some(notice) = &journal.torn {
+        eprintln!("fragbench: {notice}");
+    }
+    Ok(journal)
+}
+
+fn select(arguments: &Arguments, earlier: Option<&Journal>) -> Result<Selection, Failure> {
+    let given = resume::Given {
+        suite: arguments.suite.map(|suite| suite.name().to_owned()),
+        only: arguments.only.clone(),
+        filters: arguments.filter.clone(),
+        device: arguments.device.as_ref().map(DeviceRequest::to_string),
+        seed: arguments.seed,
+        memory_limit_bytes: arguments.memory_limit,
+        time_limit_s: arguments.time_limit,
+    };
+    if let Some(journal) = earlier {
+        return resume::selection(&journal.run, &given);
+    }
+    Ok(Selection {
+        suite: given.suite.unwrap_or_else(|| Suite::Quick.name().to_owned()),
+        only: given.only,
+        filters: given.filters,
+        device: given.device.unwrap_or_else(|| DeviceRequest::Auto.to_string()),
+        seed: given.seed.unwrap_or(DEFAULT_SEED).to_string(),
+        memory_limit_bytes: given.memory_limit_bytes,
+        time_limit_s: given.time_limit_s,
+    })
+}
+
+/// The device that is meant. `auto` without a usable device is no bad request.
+fn resolve(request: &str) -> Result<String, Failure> {
+    let request: DeviceRequest = request.parse().map_err(Failure::request)?;
+    device::resolve(&request).map_err(|error| {
+        let code = match request {
+            DeviceRequest::Auto => Failure::CASE,
+            _ => Failure::REQUEST,
+        };
+        let hint = device::nvidia_hint().filter(|_| matches!(request, DeviceRequest::Auto));
+        let message = match (hint, &error) {
+            (Some(hint), DeviceError::NoDriver | DeviceError::NoDevice) => {
+                format!("{hint}, but {error}")
+            }
+            _ => error.to_string(),
+        };
+        Failure { code, message }
+    })
+}
+
+fn interruption() -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let raised = flag.clone();
+    ctrlc::set_handler(move || raised.store(true, Ordering::SeqCst)).map_err(Failure::request)?;
+    Ok(flag)
+}
+
+/// Refuses a run of which no case could be measured.
+fn any_case_fits(plans: &[Plan], run: &Run) -> Result<(), Failure> {
+    let smallest = plans.iter().map(Plan::memory_bytes).min().unwrap_or(0);
+    if smallest <= run.memory_limit_bytes {
+        return Ok(());
+    }
+    let (smallest, limit) = (size::rounded(smallest), size::rounded(run.memory_limit_bytes));
+    if run.selection.memory_limit_bytes.is_some() {
+        return Err(Failure::request(format_args!(
+            "--memory-limit {limit} is too small for any case: the smallest needs {smallest}"
+        )));
+    }
+    let free = run.device.free_bytes.map_or_else(|| "unknown".to_owned(), size::rounded);
+    let total = size::rounded(run.device.memory_bytes);
+    Err(Failure::request(format_args!(
+        "only {free} of {total} are free on {}, of which the run may take {limit} ({}), and the smallest case needs {smallest}: end the process that holds the memory, choose another device with --device, or raise --memory-limit",
+        run.device.id, run.memory_limit_reason
+    )))
+}
+
+/// Peak memory and time of the cases, a line each.
+fn dry_run(plans: &[Plan], run: &Run) -> String {
+    // A data-centre GPU of 2020, where the peak is unknown; a desktop's two channels for the host.
+    let guess = if run.device.is_host() { 20e9 } else { 1.5e12 };
+    let bandwidth = run.device.peak_bytes_per_s().unwrap_or(guess);
+    let fits = |plan: &&Plan| plan.memory_bytes() <= run.memory_limit_bytes;
+    let time: Duration = plans.iter().filter(fits).map(|plan| plan.estimate(bandwidth)).sum();
+    let peak = plans.iter().filter(fits).map(Plan::memory_bytes).max().unwrap_or(0);
+    let mut text = String::new();
+    for plan in plans {
+        let memory = size::rounded(plan.memory_bytes());
+        let fate = if fits(&plan) { "" } else { "  (skipped: over the memory limit)" };
+        text += &format!("{memory:>10}  {}{fate}\n", plan.case());
+    }
+    text + &format!(
+        "{} cases on {}; peak memory {} of {} ({}); about {} s\n",
+        plans.len(),
+        run.device.id,
+        size::rounded(peak),
+        size::rounded(run.memory_limit_bytes),
+        run.memory_limit_reason,
+        time.as_secs().max(1)
+    )
+}
+
+/// Prints what was found; a failed case makes the exit code 1.
+fn finish(run: &Run, groups: Vec<Group>, format: Format, path: &Path) -> Result<(), Failure> {
+    let rows = summary::rows(&summary::run_id(run), run, &groups);
+    let failed = groups.iter().filter(|group| group.status == Status::Failed).count();
+    print(&render(&[(run.clone(), rows)], format))?;
+    eprintln!("Journal: {}", path.display());
+    if failed > 0 {
+        return Err(Failure {
+            code: Failure::CASE,
+            message: format!("{failed} of {} cases failed; the journal says why", groups.len()),
+        });
+    }
+    Ok(())
+}
+
+/// A run's worker, started again whenever its device is lost.
+struct Bench {
+    device: String,
+    selection: Selection,
+    worker: Option<Worker>,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Bench {
+    /// Starts a worker; returns what it says of its device.
+    fn open(&mut self) -> Result<Message, Failure> {
+        let mut arguments = vec![
+            "worker".to_owned(),
+            format!("--device={}", self.device),
+            format!("--seed={}", self.selection.seed),
+            format!("--parent={}", std::process::id()),
+        ];
+        let limit = self.selection.memory_limit_bytes;
+        arguments.extend(limit.map(|bytes| format!("--memory-limit={bytes}")));
+        // The order of devices has to be that of their PCI addresses, and a module that is loaded
+        // late would fall into a sample; what the user set stays.
+        let wanted = [("CUDA_DEVICE_ORDER", "PCI_BUS_ID"), ("CUDA_MODULE_LOADING", "EAGER")];
+        let unset: Vec<_> =
+            wanted.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()).collect();
+        let mut worker = Worker::start(&arguments, &unset).map_err(Failure::request)?;
+        let first = worker.receive(OPENING, &|| self.interrupted.load(Ordering::SeqCst));
+        let message = first.map_err(|error| self.failure(&error))?;
+        match message {
+            Message::Refused { message } => {
+                let auto = self.selection.device == DeviceRequest::Auto.to_string();
+                let code = if auto { Failure::CASE } else { Failure::REQUEST };
+                Err(Failure { code, message })
+            }
+            ready => {
+                self.worker = Some(worker);
+                Ok(ready)
+            }
+        }
+    }
+
+    fn failure(&self, error: &WorkerError) -> Failure {
+        let code = match error {
+            WorkerError::Interrupted => Failure::INTERRUPTED,
+            _ => Failure::CASE,
+        };
+        Failure { code, message: format!("{} on {}", error, self.device) }
+    }
+
+    /// The journal's first line.
+    fn describe(&self, ready: &Message) -> Run {
+        let (device, bytes, reason, held) = match ready {
+            Message::Ready { device, memory_limit_bytes, memory_limit_reason, held } => {
+                ((**device).clone(), *memory_limit_bytes, memory_limit_reason.clone(), *held)
+            }
+            _ => unreachable!("`open` returns nothing else"),
+        };
+        if !held {
+            eprintln!(
+                "fragbench: launches cannot be held (CUDA_LAUNCH_BLOCKING, a profiler or a sanitizer?): every row is flagged"
+            );
+        }
+        if !device.is_host() && !device.nvml {
+            eprintln!(
+                "fragbench: NVML is absent: clocks, driver version and other processes stay unknown"
+            );
+        }
+        Run {
+            schema: SCHEMA,
+            tool: env!("CARGO_PKG_VERSION").to_owned(),
+            source_sha256: env!("FRAGBENCH_SOURCE_SHA256").to_owned(),
+            modules: MODULES
+                .iter()
+                .map(|module| (module.name.to_owned(), module.sha256.to_owned()))
+                .collect(),
+            arguments: std::env::args().skip(1).collect(),
+            selection: self.selection.clone(),
+            memory_limit_bytes: bytes,
+            memory_limit_reason: reason,
+            started: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            host: host::machine(),
+            device,
+            extra: Map::new(),
+        }
+    }
+
+    /// Measures what is not done yet, a journal line each.
+    fn measure(
+        &mut self,
+        plans: &[Plan],
+        run: &Run,
+        mut journal: JournalWriter,
+        done: Vec<Group>,
+        path: &Path,
+    ) -> Result<Vec<Group>, Failure> {
+        let begin = Instant::now();
+        let known: HashSet<String> = done.iter().map(|group| group.case.clone()).collect();
+        let mut groups = done;
+        let mut progress = Progress::new(plans.len());
+        for plan in plans {
+            let case = plan.case();
+            if known.contains(&case) {
+                progress.end(&case, "in the journal already");
+                continue;
+            }
+            progress.begin(&case);
+            let late = self.selection.time_limit_s.filter(|s| begin.elapsed().as_secs() >= *s);
+            let group = if plan.memory_bytes() > run.memory_limit_bytes {
+                let (needs, limit) =
+                    (size::rounded(plan.memory_bytes()), size::rounded(run.memory_limit_bytes));
+                let reason = format!("needs {needs} of memory, over the limit of {limit}");
+                plan.record(Status::Skipped, Some(reason))
+            } else if let Some(limit) = late {
+                let reason = format!("the time limit of {limit} s was over before its turn came");
+                plan.record(Status::Skipped, Some(reason))
+            } else {
+                match self.perform(plan) {
+                    Ok(group) => group,
+                    Err(failure) if failure.code == Failure::INTERRUPTED => {
+                        drop(progress);
+                        return Err(Failure {
+                            message: format!(
+                                "interrupted; what was measured is kept: go on with --resume {}",
+                                path.display()
+                            ),
+                            ..failure
+                        });
+                    }
+                    Err(failure) => return Err(failure),
+                }
+            };
+            journal.write_group(&group).map_err(Failure::request)?;
+            progress.end(&case, &ending(&group));
+            groups.push(group);
+        }
+        Ok(groups)
+    }
+
+    /// One group. A worker that fails costs its group, and the next group gets a fresh one.
+    fn perform(&mut self, plan: &Plan) -> Result<Group, Failure> {
+        if self.worker.is_none() {
+            self.open()?;
+        }
+        let interrupted = self.interrupted.clone();
+        let Some(worker) = &mut self.worker else { unreachable!("`open` has set it") };
+        let request = Request { plan: plan.clone() };
+        let answer = worker.send(&request).and_then(|()| {
+            worker.receive::<Message>(GROUP, &|| interrupted.load(Ordering::SeqCst))
+        });
+        match answer {
+            Ok(Message::Measured(answer)) => {
+                let Answer { group, device_lost } = *answer;
+                if device_lost {
+                    self.worker = None;
+                }
+                Ok(group)
+            }
+            Err(error @ WorkerError::Interrupted) => Err(self.failure(&error)),
+            Ok(_) => {
+                self.worker = None;
+                let reason = "the worker process answered out of turn".to_owned();
+                Ok(plan.record(Status::Failed, Some(reason)))
+            }
+            Err(error) => {
+                self.worker = None;
+                Ok(plan.record(Status::Failed, Some(error.to_string())))
+            }
+        }
+    }
+}
+
+/// How a group ended, in a few words.
+fn ending(group: &Group) -> String {
+    let reason = group.reason.as_deref().unwrap_or("");
+    match group.status {
+        Status::Ok => {
+            let rounds = group.arms.first().map_or(0, |arm| arm.samples.len());
+            let phases = &group.phases;
+            let ns = phases.prepare_ns + phases.verify_ns + phases.measure_ns;
+            format!("ok, {rounds} rounds, {:.1} s", ns as f64 / 1e9)
+        }
+        _ => format!("{}: {reason}", group.status),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read() {
+        assert_eq!(seconds("90"), Ok(90));
+        assert_eq!(seconds("90s"), Ok(90));
+        assert_eq!(seconds("5m"), Ok(300));
+        assert_eq!(seconds("2h"), Ok(7_200));
+        for text in ["", "0", "-1s", "1.5h", "s", "99999999999999999h"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The hidden verb `worker`: the process that holds the device.
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use super::Failure;
+use crate::device::{self, DeviceError};
+use crate::experiment::{Answer, Plan, Session};
+use crate::measure::limit::{MemoryLimit, memory_limit, mps_is_running};
+use crate::measure::worker::serve;
+use crate::record::DeviceFacts;
+
+/// What the parent tells its worker at the start.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// `cuda:N` or `host`.
+    #[arg(long)]
+    pub device: String,
+    #[arg(long)]
+    pub seed: u64,
+    #[arg(long)]
+    pub memory_limit: Option<u64>,
+    #[arg(long)]
+    pub parent: u32,
+}
+
+/// What a worker says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Message {
+    /// The device is open.
+    Ready {
+        /// Its facts.
+        device: Box<DeviceFacts>,
+        /// The memory limit in force, in bytes.
+        memory_limit_bytes: u64,
+        /// Why it is what it is.
+        memory_limit_reason: String,
+        /// Whether launches can be held.
+        held: bool,
+    },
+    /// The device cannot be used: a sentence for the user.
+    Refused {
+        /// The sentence.
+        message: String,
+    },
+    /// A group was measured.
+    Measured(Box<Answer>),
+}
+
+/// What a parent asks.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Request {
+    /// The group to measure.
+    pub plan: Plan,
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    device::end_with_parent(arguments.parent);
+    let mut session = match open(arguments) {
+        Ok((ready, session)) => Ok((ready, session)),
+        Err(error) => Err(Message::Refused { message: error.to_string() }),
+    };
+    let answered = match &mut session {
+        Ok((ready, session)) => serve(ready, |request: Request| {
+            Message::Measured(Box::new(session.perform(&request.plan)))
+        }),
+        Err(refused) => serve(refused, |_: Request| Message::Refused { message: String::new() }),
+    };
+    answered.map_err(Failure::request)
+}
+
+fn open(arguments: &Arguments) -> Result<(Message, Session), DeviceError> {
+    let device = device::open(&arguments.device)?;
+    let facts = device.facts().clone();
+    let MemoryLimit { bytes, reason } =
+        memory_limit(&facts, arguments.memory_limit, mps_is_running());
+    let ready = Message::Ready {
+        device: Box::new(facts),
+        memory_limit_bytes: bytes,
+        memory_limit_reason: reason,
+        held: device.is_held(),
+    };
+    Ok((ready, Session::new(device, arguments.seed, bytes)))
+}
