@@ -6,4 +6,5 @@
 #![deny(unsafe_code)]
 
 pub mod record;
+pub mod report;
 pub mod summary;
