@@ -1,0 +1,192 @@
+//! The answer of a run in words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::case::Case;
+use super::causes::worst;
+use super::text::{bytes, clean, listed, rate, ratio, with_interval, wrapped};
+use super::threshold::shares;
+use crate::record::{Run, Status};
+use crate::summary::{BracketKey, Flag, Metric, Row, brackets};
+
+/// The widest line.
+const WIDTH: usize = 110;
+/// The shares of the packed bandwidth that are asked for.
+const SHARES: [f64; 3] = [0.95, 0.8, 0.5];
+
+/// The answer of a run in words, as plain text for a terminal.
+pub fn answer(run: &Run, rows: &[Row]) -> String {
+    let lines = sentences(run, rows);
+    lines.iter().map(|line| wrapped(line, WIDTH, "  ") + "\n").collect()
+}
+
+/// The answer, a paragraph an entry.
+pub fn sentences(run: &Run, rows: &[Row]) -> Vec<String> {
+    let cases = Case::all(rows);
+    let mut lines = vec![opening(run)];
+    lines.extend(ceilings(run, &cases));
+    lines.extend(curves(rows));
+    lines.push(meaning().to_owned());
+    lines.push(counts(&cases));
+    lines
+}
+
+/// What was measured, so that nobody takes a host for a GPU: the beginning of every page.
+pub fn subject(run: &Run) -> String {
+    let name = clean(&run.device.name);
+    if run.device.is_host() {
+        let name = if name.starts_with("host") { String::new() } else { format!(" ({name})") };
+        return format!("The memory of this host{name}, not a GPU");
+    }
+    let uuid = run.device.uuid.as_deref().map(|uuid| format!(", {uuid}")).unwrap_or_default();
+    format!("{name} ({})", clean(&format!("{}{uuid}", run.device.id)))
+}
+
+fn opening(run: &Run) -> String {
+    let subject = subject(run);
+    let caution =
+        if run.device.is_host() { " These figures say nothing about any GPU." } else { "" };
+    format!(
+        "{subject}: what fragments behind an index keep of the bandwidth that the same fragments \
+         have when packed. Below: the share that stays, by fragment size.{caution}"
+    )
+}
+
+/// Ceilings beside the theoretical peak, and how to hold them against a data sheet.
+fn ceilings(run: &Run, cases: &[Case<'_>]) -> Vec<String> {
+    let peak = run.device.peak_bytes_per_s().map(|peak| format!("{} GB/s", rate(peak / 1e9)));
+    let peak = peak.unwrap_or_else(|| "unknown".to_owned());
+    let mut lines: Vec<String> = cases
+        .iter()
+        .filter(|case| case.is_ceiling())
+        .filter_map(|case| ceiling(case, &peak))
+        .collect();
+    if lines.is_empty() {
+        lines.push(format!("Ceilings: not measured; theoretical peak {peak}."));
+    }
+    lines.push(
+        "Hold the contiguous read against the data sheet; copies count bytes read plus bytes \
+         written."
+            .to_owned(),
+    );
+    lines
+}
+
+fn ceiling(case: &Case<'_>, peak: &str) -> Option<String> {
+    let arms: Vec<String> = [
+        ("read", "read"),
+        ("write", "write"),
+        ("copy", "copy"),
+        ("driver_copy", "the driver's own copy"),
+    ]
+    .into_iter()
+    .filter_map(|(arm, name)| {
+        let share = case.row(Metric::PeakShare, arm).and_then(|row| row.figure.median);
+        let share = share.map(|share| format!(" ({:.1} %)", share * 100.0)).unwrap_or_default();
+        Some(format!("{name} {}{share}", rate(case.rate(arm)?)))
+    })
+    .collect();
+    if arms.is_empty() {
+        return None;
+    }
+    let against = case.ratio(Metric::DriverCopyRatio).map(|row| {
+        format!(
+            "; copy / driver's copy {}",
+            with_interval(row.figure.median, row.figure.ci(), ratio)
+        )
+    });
+    let cache = if case.has(Flag::Cache) { " (cache, not memory)" } else { "" };
+    Some(format!(
+        "Ceilings{cache} in GB/s: {}{}. Theoretical peak: {peak}.",
+        listed(&arms),
+        against.unwrap_or_default()
+    ))
+}
+
+/// For each kernel, pattern and footprint: from which fragment on how much stays, and the worst.
+fn curves(rows: &[Row]) -> Vec<String> {
+    let mut by_key: BTreeMap<BracketKey, Vec<&Row>> = BTreeMap::new();
+    for row in rows {
+        if let Some(key) = BracketKey::of(row) {
+            by_key.entry(key).or_default().push(row);
+        }
+    }
+    let asked: Vec<_> = SHARES.into_iter().flat_map(|share| brackets(rows, share)).collect();
+    by_key
+        .iter()
+        .map(|(key, curve)| {
+            let name = curve_name(key);
+            let own: Vec<_> = asked.iter().filter(|bracket| bracket.key == *key).collect();
+            if own.is_empty() {
+                return format!("{name}: not measured ({}).", why_not(curve));
+            }
+            let cache = if own[0].cache { " (cache, not memory)" } else { "" };
+            let remarks = [worst(rows, curve), weak(curve), gaps(curve)].join("");
+            format!("{name}{cache}: {}.{remarks}", shares(&own))
+        })
+        .collect()
+}
+
+fn curve_name(key: &BracketKey) -> String {
+    let pattern = clean(key.pattern.as_str());
+    format!("{}, {pattern} in {}", clean(key.kernel.as_str()), bytes(key.footprint_bytes))
+}
+
+/// Where packed is a weak baseline its ratio must not stand alone.
+fn weak(curve: &[&Row]) -> String {
+    match &sizes(curve, |row| row.flags.contains(&Flag::WeakBaseline))[..] {
+        [] => String::new(),
+        sizes => format!(
+            " Packed is a weak baseline at {}: hold scattered against the stream there.",
+            listed(sizes)
+        ),
+    }
+}
+
+/// Sizes that were asked for and about which the brackets say nothing.
+fn gaps(curve: &[&Row]) -> String {
+    match &sizes(curve, |row| row.figure.median.is_none())[..] {
+        [] => String::new(),
+        sizes => format!(" No figure at {}: see the reasons.", listed(sizes)),
+    }
+}
+
+fn sizes(curve: &[&Row], holds: fn(&Row) -> bool) -> Vec<String> {
+    let chosen = curve.iter().filter(|row| holds(row));
+    let sizes: BTreeSet<u64> = chosen.filter_map(|row| row.fragment_bytes).collect();
+    sizes.into_iter().map(bytes).collect()
+}
+
+fn why_not(curve: &[&Row]) -> String {
+    let row = curve.iter().find(|row| row.reason.is_some());
+    row.map_or_else(
+        || "no figure is left".to_owned(),
+        |row| {
+            format!(
+                "{}: {}",
+                clean(row.status.as_str()),
+                clean(row.reason.as_deref().unwrap_or(""))
+            )
+        },
+    )
+}
+
+fn meaning() -> &'static str {
+    "This is the price of indirect access: of rows behind an index, as in embeddings, sparse \
+     matrices and graphs. What an allocator's fragmentation costs (whole tensors placed apart, \
+     scattered physical pages) is not measured yet."
+}
+
+/// How many groups were verified, failed and skipped.
+pub fn counts(cases: &[Case<'_>]) -> String {
+    let with = |status: Status| cases.iter().filter(|case| *case.status() == status).count();
+    let (ok, failed, skipped) = (with(Status::Ok), with(Status::Failed), with(Status::Skipped));
+    let other = match cases.len() - ok - failed - skipped {
+        0 => String::new(),
+        count => format!(", {count} of a status that this version does not know"),
+    };
+    format!(
+        "Groups: {ok} measured and verified, {failed} failed, {skipped} skipped{other}. Intervals \
+         are 95 % intervals of the median, within one process."
+    )
+}

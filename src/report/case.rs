@@ -1,0 +1,81 @@
+//! Rows gathered by group: what the tables for people show in one line.
+
+use std::collections::BTreeSet;
+
+use crate::record::{KernelName, Status};
+use crate::summary::{Flag, Metric, Row};
+
+/// The rows of one group.
+pub struct Case<'a> {
+    rows: Vec<&'a Row>,
+}
+
+impl<'a> Case<'a> {
+    /// The groups in the order of their first rows.
+    pub fn all(rows: &'a [Row]) -> Vec<Case<'a>> {
+        let mut cases: Vec<Case<'a>> = Vec::new();
+        for row in rows {
+            let is_same = |case: &Case<'_>| {
+                case.first().run == row.run && case.first().group_case() == row.group_case()
+            };
+            // A group's rows follow each other, so only the last can be the same.
+            match cases.last_mut().filter(|case| is_same(case)) {
+                Some(case) => case.rows.push(row),
+                None => cases.push(Case { rows: vec![row] }),
+            }
+        }
+        cases
+    }
+
+    /// The first row, which tells whatever the group's rows share.
+    pub fn first(&self) -> &'a Row {
+        self.rows[0]
+    }
+
+    /// The row of a metric on an arm.
+    pub fn row(&self, metric: Metric, arm: &str) -> Option<&'a Row> {
+        self.rows.iter().copied().find(|row| row.metric == metric && row.arm() == Some(arm))
+    }
+
+    /// The median of an arm's effective bandwidth.
+    pub fn rate(&self, arm: &str) -> Option<f64> {
+        self.row(Metric::EffectiveBandwidth, arm)?.figure.median
+    }
+
+    /// The row of a ratio, whichever arm it stands on.
+    pub fn ratio(&self, metric: Metric) -> Option<&'a Row> {
+        self.rows.iter().copied().find(|row| row.metric == metric)
+    }
+
+    /// Whether the group is one of ceilings.
+    pub fn is_ceiling(&self) -> bool {
+        let kernel = &self.first().kernel;
+        *kernel == KernelName::Ceiling
+            || (self.first().fragment_bytes.is_none()
+                && matches!(self.first().arm(), Some("read" | "write" | "copy" | "driver_copy")))
+    }
+
+    /// How the group ended: the worst of its rows.
+    pub fn status(&self) -> &'a Status {
+        self.worst().map_or(&Status::Ok, |row| &row.status)
+    }
+
+    /// Why the group has no figures, or not all of them.
+    pub fn reason(&self) -> Option<&'a str> {
+        self.worst()?.reason.as_deref()
+    }
+
+    fn worst(&self) -> Option<&'a Row> {
+        self.rows.iter().copied().find(|row| row.status != Status::Ok)
+    }
+
+    /// Whether any row carries the flag.
+    pub fn has(&self, flag: Flag) -> bool {
+        self.rows.iter().any(|row| row.flags.contains(&flag))
+    }
+
+    /// The flags of all rows.
+    pub fn flags(&self) -> BTreeSet<Flag> {
+        self.rows.iter().flat_map(|row| row.flags.iter().copied()).collect()
+    }
+}

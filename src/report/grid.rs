@@ -1,0 +1,97 @@
+//! The figures of a run as two compact tables, in cells: the ceilings, and a line for each group.
+
+use std::collections::BTreeSet;
+
+use super::case::Case;
+use super::text::{bytes, clean, or_dash, rate, ratio, with_interval};
+use crate::summary::{Flag, Metric, Row};
+
+/// A table in cells; the first `texts` columns hold texts, the rest figures, the last texts again.
+pub struct Grid {
+    pub head: Vec<&'static str>,
+    pub texts: usize,
+    pub body: Vec<Vec<String>>,
+}
+
+/// One line for each arm of each ceiling that has figures.
+pub fn ceilings(rows: &[Row]) -> Grid {
+    let mut body = Vec::new();
+    for case in Case::all(rows).iter().filter(|case| case.is_ceiling()) {
+        for arm in ["read", "write", "copy", "driver_copy"] {
+            let Some(row) = case.row(Metric::EffectiveBandwidth, arm) else { continue };
+            let share = case.row(Metric::PeakShare, arm).and_then(|row| row.figure.median);
+            body.push(vec![
+                arm.to_owned(),
+                row.footprint_bytes.map(bytes).unwrap_or_default(),
+                with_interval(row.figure.median, row.figure.ci(), rate),
+                or_dash(share, ratio),
+                told(&row.flags),
+            ]);
+        }
+    }
+    Grid { head: vec!["ceiling", "array", "GB/s [95 %]", "of peak", "flags"], texts: 2, body }
+}
+
+/// One line for each group of a layout that has figures.
+pub fn accesses(rows: &[Row]) -> Grid {
+    let measured = |case: &&Case<'_>| !case.is_ceiling() && case.rate("scattered").is_some();
+    let body = Case::all(rows).iter().filter(measured).map(line).collect();
+    let head = vec![
+        "kernel",
+        "pattern",
+        "footprint",
+        "fragment",
+        "stream",
+        "packed",
+        "sorted",
+        "scattered",
+        "relative [95 %]",
+        "indirect.",
+        "density",
+        "order",
+        "flags",
+    ];
+    Grid { head, texts: 2, body }
+}
+
+fn line(case: &Case<'_>) -> Vec<String> {
+    let relative = case.ratio(Metric::RelativeBandwidth);
+    let row = relative.unwrap_or(case.first());
+    let part = |metric| or_dash(case.ratio(metric).and_then(|row| row.figure.median), ratio);
+    vec![
+        clean(row.kernel.as_str()),
+        clean(row.pattern.as_str()),
+        row.footprint_bytes.map(bytes).unwrap_or_default(),
+        row.fragment_bytes.map(bytes).unwrap_or_default(),
+        or_dash(case.rate("stream"), rate),
+        or_dash(case.rate("packed"), rate),
+        or_dash(case.rate("sorted"), rate),
+        or_dash(case.rate("scattered"), rate),
+        with_interval(
+            relative.and_then(|row| row.figure.median),
+            relative.and_then(|row| row.figure.ci()),
+            ratio,
+        ),
+        part(Metric::IndirectionRatio),
+        part(Metric::DensityRatio),
+        part(Metric::OrderRatio),
+        told(&case.flags()),
+    ]
+}
+
+/// The flags in one cell, `host` apart: a host's page says so above its tables.
+fn told(flags: &BTreeSet<Flag>) -> String {
+    let told = flags.iter().filter(|flag| **flag != Flag::Host);
+    told.map(|flag| flag.as_str()).collect::<Vec<_>>().join(";")
+}
+
+/// Groups without figures: case, how it ended, and why.
+pub fn unmeasured(rows: &[Row]) -> Vec<[String; 3]> {
+    Case::all(rows)
+        .iter()
+        .filter_map(|case| {
+            let reason = case.reason()?;
+            Some([clean(case.first().group_case()), clean(case.status().as_str()), clean(reason)])
+        })
+        .collect()
+}

@@ -1,0 +1,113 @@
+//! The page of one or more runs.
+
+use super::answer::{counts, sentences, subject};
+use super::case::Case;
+use super::escape::{code, escape};
+use super::grid::{Grid, accesses, ceilings, unmeasured};
+use super::provenance::{facts, hashes};
+use super::text::{or_dash, rate, ratio};
+use crate::record::Run;
+use crate::summary::{Flag, Metric, Row};
+
+/// A Markdown page: for each run what, where and when, the answer, how far to trust it, the compact
+/// tables, where it comes from, and every row.
+pub fn markdown(runs: &[(Run, Vec<Row>)]) -> String {
+    let title = match runs {
+        [(run, _)] => format!("# fragbench: {}\n", escape(&subject(run))),
+        _ => format!("# fragbench: {} runs\n", runs.len()),
+    };
+    let pages = runs.iter().map(|(run, rows)| page(run, rows, runs.len() > 1));
+    std::iter::once(title).chain(pages).collect::<Vec<_>>().join("\n")
+}
+
+fn page(run: &Run, rows: &[Row], is_one_of_many: bool) -> String {
+    let mut blocks = Vec::new();
+    if is_one_of_many {
+        blocks.push(format!("# {}, {}", escape(&subject(run)), escape(&run.started)));
+    }
+    blocks.push(facts(run));
+    blocks.push("## The answer".to_owned());
+    blocks.push(bullets(sentences(run, rows).iter().map(|line| escape(line))));
+    blocks.push("## How far to trust it".to_owned());
+    blocks.extend(trust(rows));
+    for (title, grid) in [("## Ceilings", ceilings(rows)), ("## By layout", accesses(rows))] {
+        if !grid.body.is_empty() {
+            blocks.push(title.to_owned());
+            blocks.push(table(&grid));
+        }
+    }
+    blocks.push("## Where it comes from".to_owned());
+    blocks.push(hashes(run));
+    blocks.push("## Every row".to_owned());
+    blocks.push(table(&every_row(rows)));
+    blocks.join("\n\n") + "\n"
+}
+
+fn trust(rows: &[Row]) -> Vec<String> {
+    let flagged = Flag::ALL.into_iter().filter_map(|flag| {
+        let count = rows.iter().filter(|row| row.flags.contains(&flag)).count();
+        let (what, why, cure) = (flag.what(), flag.why(), flag.what_to_do());
+        (count > 0).then(|| {
+            format!(
+                "{} on {count} of {} rows: {what} {why} {cure}",
+                code(flag.as_str()),
+                rows.len()
+            )
+        })
+    });
+    let flags = bullets(flagged);
+    let missing =
+        bullets(unmeasured(rows).iter().map(|[case, status, why]| {
+            format!("{}: {}: {}", escape(status), code(case), escape(why))
+        }));
+    let flags = if flags.is_empty() { "No row is flagged.".to_owned() } else { flags };
+    [escape(&counts(&Case::all(rows))), flags, missing]
+        .into_iter()
+        .filter(|block| !block.is_empty())
+        .collect()
+}
+
+/// What reads well of every row; the rest stands in the CSV and JSON exports.
+fn every_row(rows: &[Row]) -> Grid {
+    let body = rows.iter().map(|row| {
+        let write = if row.metric == Metric::EffectiveBandwidth { rate } else { ratio };
+        let number = |figure| or_dash(figure, write);
+        vec![
+            row.case.clone(),
+            row.metric.to_string(),
+            row.unit.to_owned(),
+            row.baseline.clone().unwrap_or_default(),
+            row.figure.samples.map(|samples| samples.to_string()).unwrap_or_default(),
+            number(row.figure.median),
+            number(row.figure.ci_low),
+            number(row.figure.ci_high),
+            row.verified.to_string(),
+            row.status.to_string(),
+            row.flags_text(),
+        ]
+    });
+    let head = vec![
+        "case", "metric", "unit", "baseline", "samples", "median", "ci_low", "ci_high", "verified",
+        "status", "flags",
+    ];
+    Grid { head, texts: 4, body: body.collect() }
+}
+
+/// The first columns and the last to the left, figures to the right.
+fn table(grid: &Grid) -> String {
+    let last = grid.head.len() - 1;
+    let rule = (0..=last).map(|at| if at < grid.texts || at == last { "---" } else { "---:" });
+    let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+    let mut lines = vec![
+        line(grid.head.iter().map(|cell| escape(cell)).collect()),
+        line(rule.map(str::to_owned).collect()),
+    ];
+    lines.extend(
+        grid.body.iter().map(|cells| line(cells.iter().map(|cell| escape(cell)).collect())),
+    );
+    lines.join("\n")
+}
+
+fn bullets(items: impl Iterator<Item = String>) -> String {
+    items.map(|item| format!("- {item}")).collect::<Vec<_>>().join("\n")
+}

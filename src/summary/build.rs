@@ -1,0 +1,171 @@
+//! The rows of a run, and the row that every other row begins as.
+
+use std::collections::BTreeSet;
+
+use super::{Figure, Flag, Metric, Row, access, ceiling, group_flags};
+use crate::record::{Arm, Group, KernelName, PatternName, Run, Status};
+
+/// An id of the run, from when it started and on what device: `2026-12-02T10-15-00Z-cuda0`.
+pub fn run_id(run: &Run) -> String {
+    let started: String =
+        run.started.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let device: String = run.device.id.chars().filter(char::is_ascii_alphanumeric).collect();
+    format!("{started}-{device}")
+}
+
+/// The rows of a run: group by group, in the order of the groups.
+///
+/// A group that was measured and verified makes a row for each arm and each ratio. Any other makes
+/// one row without figures that says why.
+pub fn rows(run_id: &str, run: &Run, groups: &[Group]) -> Vec<Row> {
+    groups
+        .iter()
+        .flat_map(|group| {
+            let source = Source { run_id, run, group };
+            match group.kernel {
+                KernelName::Ceiling => ceiling::rows(&source),
+                _ => access::rows(&source),
+            }
+        })
+        .collect()
+}
+
+/// Where a row comes from.
+pub struct Source<'a> {
+    pub run_id: &'a str,
+    pub run: &'a Run,
+    pub group: &'a Group,
+}
+
+/// What the samples of arms say: the metric, the arm that the row stands on, and the values.
+pub struct Finding<'a> {
+    pub metric: Metric,
+    pub arm: &'a Arm,
+    /// What a ratio is held against.
+    pub baseline: Option<&'a str>,
+    /// The arms whose samples are part of the figure.
+    pub parts: Vec<&'a Arm>,
+    pub values: Vec<f64>,
+    /// The half-width that was aimed at for this figure.
+    pub target_ppm: Option<u32>,
+}
+
+impl Source<'_> {
+    /// Why the group's samples may not become figures.
+    pub fn refusal(&self) -> Option<(Status, String)> {
+        let group = self.group;
+        match &group.status {
+            Status::Ok if group.is_verified() => None,
+            Status::Ok => Some((
+                Status::Failed,
+                "not every arm was verified before and after, without a difference".to_owned(),
+            )),
+            other => {
+                let reason = group.reason.clone().unwrap_or_else(|| "no reason is given".into());
+                Some((other.clone(), reason))
+            }
+        }
+    }
+
+    /// A row with figures, or with the reason why no sample is left for them.
+    pub fn found(&self, finding: &Finding<'_>) -> Row {
+        let mut row = self.of_arm(finding.metric, finding.arm);
+        row.baseline = finding.baseline.map(str::to_owned);
+        match Figure::within(&finding.values) {
+            Some(figure) => {
+                for arm in &finding.parts {
+                    row.flags.extend(group_flags::of_arm(&self.run.device, self.group, arm));
+                }
+                row.flags.extend(group_flags::of_figure(&figure, finding.target_ppm));
+                row.figure = figure;
+            }
+            None => {
+                row.status = Status::Failed;
+                row.reason = Some("no usable sample is left".to_owned());
+            }
+        }
+        row
+    }
+
+    /// The one row of a group without figures. It carries the case id that the figures would have,
+    /// so that it lies beside them where runs are compared.
+    pub fn without_figures(&self, metric: Metric, arm: Option<&str>, why: (Status, String)) -> Row {
+        let mut row = self.row(metric, arm);
+        (row.status, row.reason) = (why.0, Some(why.1));
+        row
+    }
+
+    fn of_arm(&self, metric: Metric, arm: &Arm) -> Row {
+        let mut row = self.row(metric, Some(&arm.name));
+        row.kernel = arm.kernel.clone();
+        row.pattern = arm.pattern.clone();
+        row.order = arm.order.clone();
+        // Without gaps a layout ends where its payload ends, however wide the scattered one is.
+        if arm.pattern == PatternName::Contiguous {
+            row.footprint_bytes = row.payload_bytes;
+        }
+        row.touched_bytes = Some(arm.touched_bytes);
+        row.index_bytes = Some(arm.index_bytes);
+        row
+    }
+
+    fn row(&self, metric: Metric, arm: Option<&str>) -> Row {
+        let (device, group) = (&self.run.device, self.group);
+        let arm = arm.map(|name| format!("/arm={name}")).unwrap_or_default();
+        Row {
+            run: self.run_id.to_owned(),
+            device: if device.is_host() { host_name(&device.name) } else { device.name.clone() },
+            device_uuid: device.uuid.clone(),
+            experiment: group.experiment.clone(),
+            case: format!("{}{arm}", group.case),
+            mechanism: group.mechanism.clone(),
+            kernel: group.kernel.clone(),
+            pattern: group.pattern.clone(),
+            order: None,
+            backing: Some("plain".to_owned()),
+            allocator: None,
+            state: None,
+            parameters: self.parameters(),
+            fragment_bytes: group.fragment_bytes,
+            alignment_bytes: group.alignment_bytes,
+            footprint_bytes: Some(group.footprint_bytes),
+            payload_bytes: Some(group.payload_bytes),
+            touched_bytes: None,
+            index_bytes: None,
+            request_bytes: None,
+            live_blocks: None,
+            metric,
+            unit: metric.unit(),
+            baseline: None,
+            figure: Figure::default(),
+            verified: group.is_verified(),
+            status: group.status.clone(),
+            reason: None,
+            flags: self.flags(),
+        }
+    }
+
+    fn flags(&self) -> BTreeSet<Flag> {
+        group_flags::of_group(&self.run.device, self.group)
+    }
+
+    fn parameters(&self) -> String {
+        let device = &self.run.device;
+        let index = self.group.layout.as_ref().map(|layout| u64::from(layout.index_entry_bytes));
+        [
+            ("index_entry_bytes", index),
+            ("page_bytes", device.page_bytes),
+            ("numa_node", device.numa_node.map(u64::from)),
+            ("threads", device.threads.map(u64::from)),
+        ]
+        .into_iter()
+        .filter_map(|(key, value)| Some(format!("{key}={}", value?)))
+        .collect::<Vec<_>>()
+        .join(";")
+    }
+}
+
+/// A host's name is the processor's or none at all; neither may pass for a GPU's.
+fn host_name(name: &str) -> String {
+    if name.starts_with("host") { name.to_owned() } else { format!("host: {name}") }
+}

@@ -1,0 +1,110 @@
+//! What to keep in mind about a figure: one enum, each with what, why and what to do.
+
+/// A warning about the quality of a row's figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Flag {
+    /// The figure is the host's, not a GPU's.
+    Host,
+    /// An arm touches less than 16 times the L2 cache.
+    Cache,
+    /// A figure lies above the theoretical peak.
+    AbovePeak,
+    /// The packed arm moves bytes far more slowly than its stream.
+    WeakBaseline,
+    /// Launches were not held back until all were queued.
+    Unheld,
+    /// Something lowered the clocks.
+    Throttled,
+    /// Samples were thrown away because the hold gave up.
+    VoidSamples,
+    /// The interval is wider than what was aimed at.
+    Imprecise,
+    /// Fewer than 30 samples.
+    FewSamples,
+}
+
+impl Flag {
+    /// Every flag, in the order of the table.
+    pub const ALL: [Flag; 9] = [
+        Flag::Host,
+        Flag::Cache,
+        Flag::AbovePeak,
+        Flag::WeakBaseline,
+        Flag::Unheld,
+        Flag::Throttled,
+        Flag::VoidSamples,
+        Flag::Imprecise,
+        Flag::FewSamples,
+    ];
+
+    /// The flag as it stands in tables and files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Flag::Host => "host",
+            Flag::Cache => "cache",
+            Flag::AbovePeak => "above_peak",
+            Flag::WeakBaseline => "weak_baseline",
+            Flag::Unheld => "unheld",
+            Flag::Throttled => "throttled",
+            Flag::VoidSamples => "void_samples",
+            Flag::Imprecise => "imprecise",
+            Flag::FewSamples => "few_samples",
+        }
+    }
+
+    /// What happened.
+    pub fn what(self) -> &'static str {
+        match self {
+            Flag::Host => "The figure was measured in the host's memory by its processor.",
+            Flag::Cache => "An arm touches less than 16 times the cache in front of the memory.",
+            Flag::AbovePeak => "The median lies above the theoretical peak of the memory.",
+            Flag::WeakBaseline => {
+                "The packed arm, its index included, moves bytes at less than 0.9 of its stream's \
+                 rate."
+            }
+            Flag::Unheld => "Launches ran as they were queued: the hold gave up in a trial.",
+            Flag::Throttled => "The driver gave a reason for lowered clocks around the group.",
+            Flag::VoidSamples => "Some samples were thrown away because the hold gave up.",
+            Flag::Imprecise => "The interval is wider than what was aimed at.",
+            Flag::FewSamples => "The figure stands on fewer than 30 samples.",
+        }
+    }
+
+    /// Why it matters.
+    pub fn why(self) -> &'static str {
+        match self {
+            Flag::Host => "It says nothing about any GPU.",
+            Flag::Cache => "Part of the traffic may be the cache's, so this is no memory figure.",
+            Flag::AbovePeak => {
+                "Memory cannot be that fast: a cache answered, or the peak that the driver tells \
+                 is wrong."
+            }
+            Flag::WeakBaseline => {
+                "The access kernel is itself the limit, so scattered / packed hides part of the \
+                 cost."
+            }
+            Flag::Unheld => "The time of queueing launches may be part of the interval.",
+            Flag::Throttled => "Arms may have run at different clocks.",
+            Flag::VoidSamples => "Something else held the device or the process up.",
+            Flag::Imprecise => "A difference smaller than the interval cannot be seen.",
+            Flag::FewSamples => "The interval is wide, and one odd sample moves it.",
+        }
+    }
+
+    /// What to do about it.
+    pub fn what_to_do(self) -> &'static str {
+        match self {
+            Flag::Host => "Measure on the GPU that the question is about.",
+            Flag::Cache => "Look at a case with a larger payload.",
+            Flag::AbovePeak => "Look at a case with a larger payload, and check the memory clock.",
+            Flag::WeakBaseline => "Read total_ratio (scattered / stream) next to it.",
+            Flag::Unheld => {
+                "End profilers and sanitizers, unset CUDA_LAUNCH_BLOCKING, and measure again."
+            }
+            Flag::Throttled => "Check power limit and temperature, and measure again.",
+            Flag::VoidSamples => "Leave the machine alone while it measures.",
+            Flag::Imprecise => "Give more time, or leave the machine alone while it measures.",
+            Flag::FewSamples => "Give more time.",
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Which flags an arm and a figure carry.
+
+use std::collections::BTreeSet;
+
+use super::{Figure, Flag, sample};
+use crate::record::{Arm, DeviceFacts, Group};
+use crate::stats;
+
+/// A memory case touches at least this many times the L2 cache.
+const CACHE_MULTIPLE: u64 = 16;
+/// Below this share of its stream's rate a packed arm is a weak baseline.
+const WEAK_BELOW: f64 = 0.9;
+/// A figure wants at least this many samples.
+const ENOUGH_SAMPLES: u64 = 30;
+/// NVML's reasons that say nothing about a measurement: an idle GPU, and clocks that the user set.
+const HARMLESS_REASONS: u64 = 0x1 | 0x2;
+
+/// What holds for every row of the group, with figures or without.
+pub fn of_group(device: &DeviceFacts, group: &Group) -> BTreeSet<Flag> {
+    let throttled = group.clocks.throttle_reasons.unwrap_or(0) & !HARMLESS_REASONS != 0;
+    chosen([
+        (device.is_host(), Flag::Host),
+        (group.held == Some(false), Flag::Unheld),
+        (throttled, Flag::Throttled),
+        (group.void_samples > 0, Flag::VoidSamples),
+    ])
+}
+
+/// What holds for every figure that the arm is part of.
+pub fn of_arm(device: &DeviceFacts, group: &Group, arm: &Arm) -> BTreeSet<Flag> {
+    let cache = device
+        .l2_bytes
+        .is_some_and(|l2| l2 > 0 && arm.touched_bytes < l2.saturating_mul(CACHE_MULTIPLE));
+    chosen([
+        (cache, Flag::Cache),
+        (is_above_peak(device, arm), Flag::AbovePeak),
+        (arm.name == "packed" && is_weak_baseline(group, arm), Flag::WeakBaseline),
+    ])
+}
+
+/// What holds for one figure alone; `target_ppm` where a half-width was aimed at for it.
+pub fn of_figure(figure: &Figure, target_ppm: Option<u32>) -> BTreeSet<Flag> {
+    let imprecise = target_ppm.is_some_and(|ppm| {
+        figure.relative_half_width().is_none_or(|half_width| half_width > f64::from(ppm) / 1e6)
+    });
+    chosen([
+        (imprecise, Flag::Imprecise),
+        (figure.samples.is_some_and(|samples| samples < ENOUGH_SAMPLES), Flag::FewSamples),
+    ])
+}
+
+fn is_above_peak(device: &DeviceFacts, arm: &Arm) -> bool {
+    let rates: Vec<f64> = sample::effective(arm).into_values().collect();
+    match (stats::median(&rates), peak_gb_per_s(device)) {
+        (Some(median), Some(peak)) => median > peak,
+        _ => false,
+    }
+}
+
+fn is_weak_baseline(group: &Group, packed: &Arm) -> bool {
+    let Some(stream) = group.arm("stream") else { return false };
+    let ratios = sample::paired(&sample::total(packed), &sample::total(stream));
+    stats::median(&ratios).is_some_and(|ratio| ratio < WEAK_BELOW)
+}
+
+/// Theoretical peak in decimal GB/s, where the device tells a usable one.
+pub fn peak_gb_per_s(device: &DeviceFacts) -> Option<f64> {
+    device.peak_bytes_per_s().map(|peak| peak / 1e9).filter(|peak| *peak > 0.0)
+}
+
+fn chosen<const N: usize>(candidates: [(bool, Flag); N]) -> BTreeSet<Flag> {
+    candidates.into_iter().filter_map(|(holds, flag)| holds.then_some(flag)).collect()
+}

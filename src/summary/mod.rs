@@ -1,0 +1,25 @@
+//! From records to rows: the only place where medians, ratios, intervals and flags are derived.
+//!
+//! [`rows`] turns the groups of a run into the rows of the summary table, one per case and metric.
+//! [`brackets`] reads from those rows above which fragment size a share of the packed bandwidth
+//! stays. Everything here is a pure function of what the journal holds.
+
+mod access;
+mod bracket;
+mod build;
+mod ceiling;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod flag;
+mod group_flags;
+mod metric;
+mod row;
+mod sample;
+#[cfg(test)]
+mod tests;
+
+pub use bracket::{Bracket, BracketKey, Outcome, brackets};
+pub use build::{rows, run_id};
+pub use flag::Flag;
+pub use metric::Metric;
+pub use row::{COLUMNS, Figure, Row};
