@@ -8,11 +8,7 @@ use crate::record::Experiment;
 
 /// The plans that the experiments and globs select, in their order. A group is selected whole: its
 /// baselines are arms of it.
-pub fn select(
-    plans: Vec<Plan>,
-    only: &[String],
-    filters: &[String],
-) -> Result<Vec<Plan>, Failure> {
+pub fn select(plans: Vec<Plan>, only: &[String], filters: &[String]) -> Result<Vec<Plan>, Failure> {
     for name in only {
         if !Experiment::KNOWN.iter().any(|known| known.as_str() == name) {
             let known: Vec<&str> = Experiment::KNOWN.iter().map(Experiment::as_str).collect();

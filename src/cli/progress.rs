@@ -16,7 +16,8 @@ impl Progress {
     /// For this many groups.
     pub fn new(total: usize) -> Progress {
         let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
+            let bar =
+                ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
             let template = "{bar:30} {pos}/{len}, about {eta} left  {wide_msg}";
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
@@ -40,14 +41,6 @@ impl Progress {
         match &self.bar {
             Some(bar) => bar.inc(1),
             None => eprintln!("[{}/{}] {case}: {how}", self.done, self.total),
-        }
-    }
-
-    /// A line for people.
-    pub fn note(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{text}")),
-            None => eprintln!("{text}"),
         }
     }
 }

@@ -32,11 +32,13 @@ const GROUP: Duration = Duration::from_secs(300);
 
 /// Measure: what scattered memory costs on this device.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  fragbench run\n  fragbench run --suite standard --out results/\n  \
+#[command(
+    after_help = "Examples:\n  fragbench run\n  fragbench run --suite standard --out results/\n  \
     fragbench run --device host\n  fragbench run --filter '*kernel=gather_read*fragment=128B*' --list\n  \
     fragbench run --resume fragbench-nvidia-h200-20261202T030405Z.jsonl\n\n\
     Exit code: 0 all cases were measured, or skipped with a reason; 1 a case failed, or no usable \
-    device was found; 2 a bad request or input; 130 interrupted.")]
+    device was found; 2 a bad request or input; 130 interrupted."
+)]
 pub struct Arguments {
     /// Which cases, and how much time for them [default: quick]
     #[arg(long)]

@@ -69,26 +69,23 @@ impl<'a> Launch<'a> {
     /// # Errors
     ///
     /// [`DeviceError::Refused`] names what is missing or too short.
-    pub fn kernel(
-        entry: Entry,
-        spans: Spans<'a>,
-        shape: Shape,
-    ) -> Result<Launch<'a>, DeviceError> {
+    pub fn kernel(entry: Entry, spans: Spans<'a>, shape: Shape) -> Result<Launch<'a>, DeviceError> {
         let refused = |what: String| DeviceError::Refused { entry: entry.name(), what };
-        let need = |what: &str, span: Option<Span<'a>>, bytes: Option<u64>| {
+        let need = |what: &str, span: Option<Span<'a>>, bytes: Option<u64>, alignment: u64| {
             let bytes = bytes.ok_or_else(|| refused(format!("the {what}'s length overflows")))?;
             match span {
                 Some(span) if span.bytes < bytes => {
                     Err(refused(format!("the {what} has {} bytes and needs {bytes}", span.bytes)))
                 }
-                Some(span) if span.address % UNIT_BYTES != 0 => {
-                    Err(refused(format!("the {what} is not aligned to {UNIT_BYTES} bytes")))
+                Some(span) if span.address % alignment != 0 => {
+                    Err(refused(format!("the {what} is not aligned to {alignment} bytes")))
                 }
                 Some(span) => Ok(span.address),
                 None => Err(refused(format!("the {what} is missing"))),
             }
         };
-        if shape.unit_shift > 40 || (entry.gathers() && ![4, 8].contains(&shape.index_entry_bytes)) {
+        if shape.unit_shift > 40 || (entry.gathers() && ![4, 8].contains(&shape.index_entry_bytes))
+        {
             return Err(refused("the fragment or the index has an impossible width".to_owned()));
         }
         let payload = shape.units.checked_mul(UNIT_BYTES);
@@ -113,18 +110,19 @@ impl<'a> Launch<'a> {
         };
         if entry.reads_source() {
             let bytes = if entry.gathers() { footprint } else { payload };
-            task.source = need("source", spans.source, bytes)?;
+            task.source = need("source", spans.source, bytes, UNIT_BYTES)?;
         }
         if entry.uses_destination() {
-            task.destination = need("destination", spans.destination, payload)?;
+            task.destination = need("destination", spans.destination, payload, UNIT_BYTES)?;
         }
         // A sorted random layout has no closed form: its expectation goes through the index.
         let through_index = shape.sorted && shape.pattern == b::FRAGBENCH_PATTERN_RANDOM;
         if entry.reads_index() || through_index {
-            task.index = need("index", spans.index, index)?;
+            task.index =
+                need("index", spans.index, index, u64::from(shape.index_entry_bytes).max(1))?;
         }
         if entry.adds_to_sums() {
-            task.sums = need("sums", spans.sums, Some(SUM_BYTES))?;
+            task.sums = need("sums", spans.sums, Some(SUM_BYTES), 8)?;
         }
         Ok(Launch { work: Work::Kernel { entry, task }, spans: std::marker::PhantomData })
     }

@@ -21,7 +21,9 @@ impl std::str::FromStr for DeviceRequest {
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(number) = text.strip_prefix("cuda:") {
             return number.parse().map(DeviceRequest::Ordinal).map_err(|_| {
-                format!("`{text}` is no device: write cuda:0, cuda:1, ... (see `fragbench devices`)")
+                format!(
+                    "`{text}` is no device: write cuda:0, cuda:1, ... (see `fragbench devices`)"
+                )
             });
         }
         match text {

@@ -55,10 +55,9 @@ pub(super) fn measure_group(
     group: &mut Group,
 ) -> Result<(), DeviceError> {
     let begin = Instant::now();
-    let layout = plan.layout(ground.seed).map_err(|error| DeviceError::Refused {
-        entry: "layout",
-        what: error.to_string(),
-    })?;
+    let layout = plan
+        .layout(ground.seed)
+        .map_err(|error| DeviceError::Refused { entry: "layout", what: error.to_string() })?;
     let verifier = Verifier::new(ground.device)?;
     let source = verifier.check_fill(ground.source, ground.data_key)?;
     push(group, GROUP, CheckKind::Source, When::Before, source);
@@ -180,7 +179,8 @@ fn allocate(
         let scattered = layout.index(&Order::Scattered);
         group.layout = Some(layout.facts(&sorted, &scattered));
         let packed = layout.index(&Order::Packed);
-        let orders = [(Order::Packed, packed), (Order::Sorted, sorted), (Order::Scattered, scattered)];
+        let orders =
+            [(Order::Packed, packed), (Order::Sorted, sorted), (Order::Scattered, scattered)];
         for (order, on_host) in orders {
             let bytes = on_host.as_bytes();
             let buffer = device.allocate(bytes.len() as u64)?;
@@ -231,7 +231,13 @@ fn plan_arms<'a>(
         return Ok(vec![
             arm("read", None, contiguous(), payload, Access::read(packed_source, sums(0), key))?,
             arm("copy", None, contiguous(), payload, Access::copy(packed_source, to, key))?,
-            arm("driver_copy", None, contiguous(), payload, Access::driver_copy(packed_source, to, key))?,
+            arm(
+                "driver_copy",
+                None,
+                contiguous(),
+                payload,
+                Access::driver_copy(packed_source, to, key),
+            )?,
         ]);
     }
     let stream = match plan.writes() {

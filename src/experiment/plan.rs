@@ -36,10 +36,8 @@ pub struct Plan {
 impl Plan {
     /// The case id: nothing in it is derived from the device or the seed.
     pub fn case(&self) -> String {
-        let mut case = format!(
-            "{}/kernel={}/pattern={}",
-            self.experiment, self.kernel, self.pattern
-        );
+        let mut case =
+            format!("{}/kernel={}/pattern={}", self.experiment, self.kernel, self.pattern);
         if let Some(bytes) = self.fragment_bytes {
             case += &format!("/fragment={}", size::exact(bytes));
         }
@@ -69,9 +67,11 @@ impl Plan {
             true => self.payload_bytes + GUARD_BYTES,
             false => self.payload_bytes.min(COPY_BACK_BYTES),
         };
-        let index = self.layout(0).ok().filter(|_| self.fragment_bytes.is_some()).map_or(0, |layout| {
-            3 * layout.fragments() * u64::from(layout.index_entry_bytes())
-        });
+        let index = self
+            .layout(0)
+            .ok()
+            .filter(|_| self.fragment_bytes.is_some())
+            .map_or(0, |layout| 3 * layout.fragments() * u64::from(layout.index_entry_bytes()));
         // Sums, events and the allocator's own rounding.
         const SMALL_CHANGE: u64 = 16 << 20;
         written + index + SMALL_CHANGE

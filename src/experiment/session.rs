@@ -47,9 +47,9 @@ impl Session {
     pub fn perform(&mut self, plan: &Plan) -> Answer {
         let mut group = plan.record(Status::Ok, None);
         let before = self.device.clocks();
-        let result = self.prepare(plan, &mut group).and_then(|prepared| {
-            if prepared { self.measure(plan, &mut group) } else { Ok(()) }
-        });
+        let result = self
+            .prepare(plan, &mut group)
+            .and_then(|prepared| if prepared { self.measure(plan, &mut group) } else { Ok(()) });
         group.clocks = around(before, self.device.clocks());
         let mut device_lost = false;
         match result {
@@ -72,8 +72,8 @@ impl Session {
     fn prepare(&mut self, plan: &Plan, group: &mut Group) -> Result<bool, DeviceError> {
         let begin = Instant::now();
         let held = self.arena.as_ref().map_or(0, Buffer::bytes);
-        let keeps = held >= plan.footprint_bytes
-            && held + plan.extra_bytes() <= self.memory_limit_bytes;
+        let keeps =
+            held >= plan.footprint_bytes && held + plan.extra_bytes() <= self.memory_limit_bytes;
         if !keeps {
             self.arena = None;
         }
@@ -81,7 +81,10 @@ impl Session {
         let free = self.wait_for(needed)?;
         if free < needed {
             let (needed, free) = (size::rounded(needed), size::rounded(free));
-            skip(group, format!("needs {needed} of memory, and {free} were free when its turn came"));
+            skip(
+                group,
+                format!("needs {needed} of memory, and {free} were free when its turn came"),
+            );
             return Ok(false);
         }
         if !keeps {

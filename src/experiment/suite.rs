@@ -124,13 +124,17 @@ fn definition(suite: Suite, kind: &DeviceKind) -> Definition {
     let (curves, ceilings, rounds_ms): (_, &[u64], _) = match (suite, on_host) {
         (Suite::Quick, false) => (GPU_QUICK, &[16 * GIB, 2 * GIB], 600),
         (Suite::Standard, false) => (GPU_STANDARD, &[16 * GIB, 2 * GIB], 1_500),
-        (Suite::Quick, true) => (HOST_QUICK, &[256 * MIB], 1_500),
+        (Suite::Quick, true) => (HOST_QUICK, &[256 * MIB], 1_000),
         (Suite::Standard, true) => (HOST_STANDARD, &[2 * GIB, 256 * MIB], 5_000),
     };
     Definition {
         curves,
         ceilings,
-        most_payload: if on_host { 256 * MIB } else { 2 * GIB },
+        most_payload: match (suite, on_host) {
+            (_, false) => 2 * GIB,
+            (Suite::Quick, true) => 128 * MIB,
+            (Suite::Standard, true) => 256 * MIB,
+        },
         // The host's figures wander with whatever else runs there: no precision is promised.
         target_half_width_ppm: (!on_host).then_some(TARGET_PPM),
         rounds_ms,
@@ -140,7 +144,11 @@ fn definition(suite: Suite, kind: &DeviceKind) -> Definition {
 /// The groups of a suite on a kind of device, in the order in which they are measured.
 pub fn plans(suite: Suite, kind: &DeviceKind) -> Vec<Plan> {
     let definition = definition(suite, kind);
-    let plan = |kernel: &KernelName, pattern: &PatternName, fragment_bytes, footprint_bytes, payload_bytes| Plan {
+    let plan = |kernel: &KernelName,
+                pattern: &PatternName,
+                fragment_bytes,
+                footprint_bytes,
+                payload_bytes| Plan {
         experiment: Experiment::Bandwidth,
         kernel: kernel.clone(),
         pattern: pattern.clone(),

@@ -36,7 +36,12 @@ enum KernelKind {
 impl<'a> Access<'a> {
     /// A read of `source` from end to end.
     pub fn read(source: Span<'a>, sums: Span<'a>, data_key: u64) -> Access<'a> {
-        Access::contiguous(KernelKind::Read, source, Spans { sums: Some(sums), ..Spans::default() }, data_key)
+        Access::contiguous(
+            KernelKind::Read,
+            source,
+            Spans { sums: Some(sums), ..Spans::default() },
+            data_key,
+        )
     }
 
     /// A copy of `source` to `destination`, which has to be as long.
@@ -58,7 +63,14 @@ impl<'a> Access<'a> {
         data_key: u64,
     ) -> Access<'a> {
         let units = source.bytes() / UNIT_BYTES;
-        let shape = Shape { units, fragments: units, slots: units, stride: 1, data_key, ..Shape::default() };
+        let shape = Shape {
+            units,
+            fragments: units,
+            slots: units,
+            stride: 1,
+            data_key,
+            ..Shape::default()
+        };
         Access { kernel, shape, spans: Spans { source: Some(source), ..spans } }
     }
 

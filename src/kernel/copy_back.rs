@@ -43,7 +43,11 @@ pub fn copy_back(
     for run in 0..runs {
         // Runs are spread evenly; the last one ends with the last fragment.
         let span = layout.fragments() - length;
-        let first = if runs == 1 { 0 } else { (u128::from(span) * u128::from(run) / u128::from(runs - 1)) as u64 };
+        let first = if runs == 1 {
+            0
+        } else {
+            (u128::from(span) * u128::from(run) / u128::from(runs - 1)) as u64
+        };
         let slice = |span: Span<'_>, offset: u64, bytes: u64| -> Result<_, DeviceError> {
             let mut copy = vec![0u8; bytes as usize];
             let part = span.slice(offset, bytes).ok_or_else(|| outside(bytes))?;
@@ -65,7 +69,8 @@ pub fn copy_back(
                 let slot = layout.slot(order, i).unwrap_or_else(|| on_host.get(i as usize));
                 let at = k * entry_bytes as usize;
                 let mut entry = [0u8; 8];
-                entry[..entry_bytes as usize].copy_from_slice(&entries[at..at + entry_bytes as usize]);
+                entry[..entry_bytes as usize]
+                    .copy_from_slice(&entries[at..at + entry_bytes as usize]);
                 let wrong_entry = u64::from_le_bytes(entry) != slot;
                 let at = k * fragment_bytes as usize;
                 let fragment = &bytes[at..at + fragment_bytes as usize];

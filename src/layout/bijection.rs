@@ -58,7 +58,8 @@ impl Permutation {
         let mut x = i;
         loop {
             for round in 0..4 {
-                x = x.wrapping_mul(self.factors[round]).wrapping_add(self.addends[round]) & self.mask;
+                x = x.wrapping_mul(self.factors[round]).wrapping_add(self.addends[round])
+                    & self.mask;
                 x ^= x >> self.shift;
             }
             if x < self.n {
@@ -78,7 +79,8 @@ mod tests {
     fn splitmix_gives_its_published_outputs() {
         // The first outputs for seed 1234567, as in Vigna's splitmix64.c.
         let first: Vec<u64> = (0..3).map(|n| draw(1_234_567, n)).collect();
-        let published = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
+        let published =
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
         assert_eq!(first, published);
     }
 

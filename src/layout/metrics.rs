@@ -10,9 +10,9 @@ impl Layout {
     /// derived from the pattern.
     pub fn facts(&self, sorted: &Index, scattered: &Index) -> LayoutFacts {
         let distinct = |block: u64| distinct_blocks(sorted, self.fragment_bytes(), block) * block;
-        let jumps = (1..scattered.len()).into_par_iter().filter(|i| {
-            scattered.get(*i) != scattered.get(*i - 1).wrapping_add(1)
-        });
+        let jumps = (1..scattered.len())
+            .into_par_iter()
+            .filter(|i| scattered.get(*i) != scattered.get(*i - 1).wrapping_add(1));
         LayoutFacts {
             fragments: self.fragments(),
             footprint_bytes: self.footprint_bytes(),

@@ -22,7 +22,9 @@ const SHORTEST: u64 = 16;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LayoutError {
     /// The fragment's length.
-    #[error("a fragment of {0} B is not possible: its length has to be a power of two of at least 16 B")]
+    #[error(
+        "a fragment of {0} B is not possible: its length has to be a power of two of at least 16 B"
+    )]
     Fragment(u64),
     /// Payload or footprint do not consist of whole fragments.
     #[error("{} is no whole number of fragments of {}", size::exact(*.0), size::exact(*.1))]
@@ -198,9 +200,8 @@ impl Layout {
     /// the index itself nothing is allocated.
     pub fn index(&self, order: &Order) -> Index {
         let narrow = self.index_entry_bytes() == 4;
-        let generate = |slot: &(dyn Fn(u64) -> u64 + Sync)| {
-            Index::generate(self.fragments(), narrow, slot)
-        };
+        let generate =
+            |slot: &(dyn Fn(u64) -> u64 + Sync)| Index::generate(self.fragments(), narrow, slot);
         // A loop for each pattern: a match inside it would cost half the speed.
         match (&self.pattern, order) {
             (PatternName::Shuffled, Order::Scattered) => {

@@ -73,30 +73,34 @@ pub fn measure(
     let mut rounds = Rounds::new(device, arms, order_key);
     rounds.warm_up(warm_up)?;
     rounds.calibrate()?;
-    let begin = Instant::now();
-    let pilot = rounds.take(PILOT_ROUNDS)?;
-    let round_time = begin.elapsed() / PILOT_ROUNDS;
-    let affordable = budget.time.as_nanos() / round_time.as_nanos().max(1);
-    let affordable = u32::try_from(affordable).unwrap_or(u32::MAX).max(FEWEST_ROUNDS);
-    let (wanted, reason) = match budget.target_half_width_ppm {
-        None => (FEWEST_ROUNDS, StopReason::NoTarget),
+    let (wanted, pilot_rounds, pilot_void, stop) = match budget.target_half_width_ppm {
+        None => (FEWEST_ROUNDS, 0, 0, StopReason::NoTarget),
         Some(ppm) => {
-            let ratios = pilot.ratios(ratio);
+            let begin = Instant::now();
+            let pilot = rounds.take(PILOT_ROUNDS)?;
+            let affordable = affordable(budget.time, begin.elapsed() / PILOT_ROUNDS);
             let target = f64::from(ppm) / 1e6;
+            let ratios = pilot.ratios(ratio);
             let wanted = stats::rounds_for(&ratios, target, FEWEST_ROUNDS, u32::MAX);
-            (wanted, StopReason::Target)
+            let stop = if wanted > affordable { StopReason::TimeCap } else { StopReason::Target };
+            (wanted.min(affordable), PILOT_ROUNDS, pilot.void_samples, stop)
         }
     };
-    let reason = if wanted > affordable { StopReason::TimeCap } else { reason };
-    let taken = rounds.take(wanted.min(affordable))?;
+    let taken = rounds.take(wanted)?;
     Ok(Measured {
         samples: taken.samples,
         launches: rounds.launched,
         last_arm: rounds.last_arm,
-        void_samples: pilot.void_samples + taken.void_samples,
-        pilot_rounds: PILOT_ROUNDS,
-        stop: Some(reason),
+        void_samples: pilot_void + taken.void_samples,
+        pilot_rounds,
+        stop: Some(stop),
     })
+}
+
+/// Rounds that fit into the time; never fewer than the fewest that are reported.
+fn affordable(time: Duration, round: Duration) -> u32 {
+    let rounds = time.as_nanos() / round.as_nanos().max(1);
+    u32::try_from(rounds).unwrap_or(u32::MAX).max(FEWEST_ROUNDS)
 }
 
 struct Rounds<'a> {
@@ -181,7 +185,8 @@ impl<'a> Rounds<'a> {
     }
 
     fn take(&mut self, rounds: u32) -> Result<Taken, DeviceError> {
-        let mut taken = Taken { samples: vec![Samples::default(); self.arms.len()], void_samples: 0 };
+        let mut taken =
+            Taken { samples: vec![Samples::default(); self.arms.len()], void_samples: 0 };
         for round in 0..rounds {
             let order = self.shuffled_arms();
             let mut times = vec![None; self.arms.len()];

@@ -44,10 +44,7 @@ impl Worker {
     /// # Errors
     ///
     /// [`WorkerError::Start`].
-    pub fn start(
-        arguments: &[String],
-        variables: &[(&str, &str)],
-    ) -> Result<Worker, WorkerError> {
+    pub fn start(arguments: &[String], variables: &[(&str, &str)]) -> Result<Worker, WorkerError> {
         let program = std::env::current_exe().map_err(WorkerError::Start)?;
         let mut child = Command::new(program)
             .args(arguments)

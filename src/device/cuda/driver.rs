@@ -52,9 +52,9 @@ pub(super) fn cuda_version() -> Option<String> {
 
 /// Whether a compute capability `major.minor` is below another; unreadable ones are.
 pub(super) fn is_older(capability: &str, than: (u32, u32)) -> bool {
-    let parts = capability.split_once('.').and_then(|(major, minor)| {
-        Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
-    });
+    let parts = capability
+        .split_once('.')
+        .and_then(|(major, minor)| Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?)));
     parts.is_none_or(|parts| parts < than)
 }
 
@@ -85,7 +85,8 @@ fn facts(ordinal: i32) -> Result<DeviceFacts, DeviceError> {
         id: format!("cuda:{ordinal}"),
         name: result::device::get_name(device).check("cuDeviceGetName")?,
         // SAFETY: as above.
-        memory_bytes: unsafe { result::device::total_mem(device) }.check("cuDeviceTotalMem")? as u64,
+        memory_bytes: unsafe { result::device::total_mem(device) }.check("cuDeviceTotalMem")?
+            as u64,
         l2_bytes: known(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE),
         multiprocessors: known(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
             .map(|count| count as u32),
@@ -117,14 +118,7 @@ fn facts(ordinal: i32) -> Result<DeviceFacts, DeviceError> {
 /// The UUID as nvidia-smi prints it.
 fn format_uuid(bytes: [u8; 16]) -> String {
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!(
-        "GPU-{}-{}-{}-{}-{}",
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..]
-    )
+    format!("GPU-{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
 #[cfg(test)]

@@ -85,7 +85,8 @@ impl Cuda {
 
         let device = result::device::get(ordinal as i32).check("cuDeviceGet")?;
         // SAFETY: `device` was just given by the driver.
-        let context = unsafe { result::primary_ctx::retain(device) }.check("cuDevicePrimaryCtxRetain")?;
+        let context =
+            unsafe { result::primary_ctx::retain(device) }.check("cuDevicePrimaryCtxRetain")?;
         let owner = Context(device);
         // SAFETY: the context was just retained and lives as long as `owner`.
         unsafe { result::ctx::set_current(context) }.check("cuCtxSetCurrent")?;

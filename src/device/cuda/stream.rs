@@ -36,7 +36,9 @@ pub(super) struct Event(sys::CUevent);
 
 impl Event {
     pub fn create() -> Result<Event, DeviceError> {
-        result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).check("cuEventCreate").map(Event)
+        result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT)
+            .check("cuEventCreate")
+            .map(Event)
     }
 
     pub fn record(&self, stream: &Stream) -> Result<(), DeviceError> {

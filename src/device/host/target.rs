@@ -97,7 +97,10 @@ impl Host {
                 let _ = rustix::thread::sched_setaffinity(None, &set);
             })
             .build()
-            .map_err(|error| DeviceError::Call { call: "pthread_create", code: error.to_string() })?;
+            .map_err(|error| DeviceError::Call {
+                call: "pthread_create",
+                code: error.to_string(),
+            })?;
         Ok(Host { facts, threads, memory: Rc::new(Heap) })
     }
 
@@ -106,7 +109,8 @@ impl Host {
             Work::Kernel { entry, task } => self.run_kernel(*entry, task),
             Work::DriverCopy { source, destination, bytes } => {
                 self.share(*bytes, |first, last| {
-                    let (from, to) = ((source + first) as *const u8, (destination + first) as *mut u8);
+                    let (from, to) =
+                        ((source + first) as *const u8, (destination + first) as *mut u8);
                     // SAFETY: `Launch::driver_copy` took both from live spans of this length; each
                     // thread copies a part of its own.
                     unsafe { std::ptr::copy_nonoverlapping(from, to, (last - first) as usize) };
@@ -154,8 +158,10 @@ impl Device for Host {
 
     fn allocate(&self, bytes: u64) -> Result<Buffer, DeviceError> {
         // The system promises more than it has: ask what there is before the pages are touched.
-        let out_of_memory = || DeviceError::OutOfMemory { requested: bytes, free: facts::free_bytes() };
-        let layout = Layout::from_size_align(bytes as usize, ALIGNMENT).map_err(|_| out_of_memory())?;
+        let out_of_memory =
+            || DeviceError::OutOfMemory { requested: bytes, free: facts::free_bytes() };
+        let layout =
+            Layout::from_size_align(bytes as usize, ALIGNMENT).map_err(|_| out_of_memory())?;
         if bytes == 0 || bytes > facts::free_bytes() {
             return Err(out_of_memory());
         }
@@ -186,7 +192,9 @@ impl Device for Host {
     fn download(&self, from: Span<'_>, bytes: &mut [u8]) -> Result<(), DeviceError> {
         from.same_length("download", bytes.len())?;
         // SAFETY: the span is live and as long as the slice, which is no part of it.
-        unsafe { std::ptr::copy_nonoverlapping(address_at(from, 0), bytes.as_mut_ptr(), bytes.len()) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(address_at(from, 0), bytes.as_mut_ptr(), bytes.len())
+        };
         Ok(())
     }
 
