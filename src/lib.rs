@@ -5,5 +5,6 @@
 
 #![deny(unsafe_code)]
 
+pub mod layout;
 pub mod record;
 pub mod stats;
