@@ -2,9 +2,10 @@
 
 use super::bindings::{self as b, fragment_task};
 use super::{DeviceError, Entry, Span};
+use crate::layout::UNIT_BYTES;
 
-/// Bytes of a unit, the smallest piece that a thread moves.
-pub const UNIT_BYTES: u64 = b::FRAGBENCH_UNIT_BYTES as u64;
+// Layouts count in the units that the kernels move.
+const _: () = assert!(UNIT_BYTES == b::FRAGBENCH_UNIT_BYTES as u64);
 
 /// Bytes of the sums that a launch adds its result to.
 pub const SUM_BYTES: u64 = b::FRAGBENCH_SUM_SLOTS as u64 * 8;

@@ -17,7 +17,7 @@ mod select;
 
 pub use entry::Entry;
 pub use error::DeviceError;
-pub use launch::{Launch, SUM_BYTES, Shape, Spans, UNIT_BYTES};
+pub use launch::{Launch, SUM_BYTES, Shape, Spans};
 pub use memory::{Buffer, Span};
 pub use process::end_with_parent;
 pub use select::{DeviceRequest, nvidia_hint};

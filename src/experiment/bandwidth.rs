@@ -7,8 +7,7 @@ use serde_json::Map;
 use super::Plan;
 use crate::device::{Buffer, Device, DeviceError, Launch, SUM_BYTES, Span};
 use crate::kernel::{Access, GUARD_BYTES, Outcome, Verifier, copy_back};
-use crate::layout::Layout;
-use crate::layout::bijection::{draw, mix};
+use crate::layout::{Layout, draw, mix};
 use crate::measure::{self, Measured, Ratio};
 use crate::record::{Arm, Check, CheckKind, Group, KernelName, Order, PatternName, Status, When};
 
@@ -175,10 +174,15 @@ fn allocate(
     let destination = device.allocate(written)?;
     let mut indices = Vec::new();
     if plan.fragment_bytes.is_some() {
-        let sorted = layout.index(&Order::Sorted);
-        let scattered = layout.index(&Order::Scattered);
+        let make = |order: Order| {
+            layout
+                .index(&order)
+                .map_err(|error| DeviceError::Refused { entry: "index", what: error.to_string() })
+        };
+        let sorted = make(Order::Sorted)?;
+        let scattered = make(Order::Scattered)?;
         group.layout = Some(layout.facts(&sorted, &scattered));
-        let packed = layout.index(&Order::Packed);
+        let packed = make(Order::Packed)?;
         let orders =
             [(Order::Packed, packed), (Order::Sorted, sorted), (Order::Scattered, scattered)];
         for (order, on_host) in orders {

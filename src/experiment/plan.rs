@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
 use crate::kernel::{COPY_BACK_BYTES, GUARD_BYTES};
-use crate::layout::{Layout, LayoutError};
+use crate::layout::{Layout, LayoutError, UNIT_BYTES};
 use crate::measure::Budget;
 use crate::record::{
     Clocks, Experiment, Group, KernelName, Mechanism, PatternName, Phases, Status, size,
@@ -50,7 +50,7 @@ impl Plan {
     ///
     /// [`LayoutError`] where the sizes do not fit each other.
     pub fn layout(&self, seed: u64) -> Result<Layout, LayoutError> {
-        let fragment = self.fragment_bytes.unwrap_or(crate::device::UNIT_BYTES);
+        let fragment = self.fragment_bytes.unwrap_or(UNIT_BYTES);
         let pattern = self.pattern.clone();
         Layout::new(pattern, fragment, self.footprint_bytes, self.payload_bytes, seed)
     }

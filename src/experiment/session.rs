@@ -9,7 +9,7 @@ use super::Plan;
 use super::bandwidth::{self, Ground};
 use crate::device::{Buffer, Device, DeviceError, Span};
 use crate::kernel::fill;
-use crate::layout::bijection::mix;
+use crate::layout::mix;
 use crate::record::{Clocks, Group, Status, size};
 
 /// How long freed memory may take to come back: the driver scrubs it first.

@@ -1,8 +1,8 @@
 //! The kernels that are measured, with their operands and the bytes that they move.
 
 use crate::device::bindings as b;
-use crate::device::{DeviceError, Entry, Launch, Shape, Span, Spans, UNIT_BYTES};
-use crate::layout::Layout;
+use crate::device::{DeviceError, Entry, Launch, Shape, Span, Spans};
+use crate::layout::{Layout, UNIT_BYTES};
 use crate::record::{KernelName, Order, PatternName};
 
 /// Bytes that one launch moves, kept apart by what they are good for.

@@ -4,9 +4,8 @@ use rayon::prelude::*;
 
 use super::Access;
 use super::verify::Outcome;
-use crate::device::{Device, DeviceError, Span, UNIT_BYTES};
-use crate::layout::bijection::draw;
-use crate::layout::{Index, Layout};
+use crate::device::{Device, DeviceError, Span};
+use crate::layout::{Index, Layout, UNIT_BYTES, draw};
 use crate::record::Order;
 
 /// Fragments that are copied back, as far as they fit into [`COPY_BACK_BYTES`].
@@ -66,7 +65,7 @@ pub fn copy_back(
             .into_par_iter()
             .map(|k| {
                 let i = first + k as u64;
-                let slot = layout.slot(order, i).unwrap_or_else(|| on_host.get(i as usize));
+                let slot = layout.slot(order, i).or_else(|| on_host.get(i as usize)).unwrap_or(0);
                 let at = k * entry_bytes as usize;
                 let mut entry = [0u8; 8];
                 entry[..entry_bytes as usize]

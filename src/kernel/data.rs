@@ -1,6 +1,7 @@
 //! Random bits by position: what every source holds, and what poisons a destination.
 
-use crate::device::{Device, DeviceError, Entry, Launch, Shape, Span, Spans, UNIT_BYTES};
+use crate::device::{Device, DeviceError, Entry, Launch, Shape, Span, Spans};
+use crate::layout::UNIT_BYTES;
 
 /// Bytes behind each destination that nobody may write.
 pub const GUARD_BYTES: u64 = 64 << 10;

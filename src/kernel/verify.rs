@@ -7,9 +7,9 @@
 use super::access::Access;
 use super::data::fill;
 use crate::device::{
-    Buffer, Device, DeviceError, Entry, Launch, SUM_BYTES, Shape, Span, Spans, UNIT_BYTES,
-    bindings as b,
+    Buffer, Device, DeviceError, Entry, Launch, SUM_BYTES, Shape, Span, Spans, bindings as b,
 };
+use crate::layout::UNIT_BYTES;
 
 /// What a comparison found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

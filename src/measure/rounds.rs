@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::device::{Device, DeviceError, Interval, Launch};
-use crate::layout::bijection::{below, draw};
+use crate::layout::{below, draw};
 use crate::record::{Samples, StopReason};
 use crate::stats;
 

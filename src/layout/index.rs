@@ -1,0 +1,110 @@
+//! The index: the slot of each fragment, as the kernels read it.
+
+use rayon::prelude::*;
+
+use super::slot::{Rule, any_slot};
+use super::{Layout, LayoutError};
+use crate::record::Order;
+
+/// Fragments that a thread takes at a time: long enough to make the split free, short enough to
+/// keep every core busy to the end.
+const GRAIN: usize = 1 << 14;
+
+/// The slot of each fragment, in the order of the visits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Index {
+    /// Entries of 4 bytes.
+    U32(Vec<u32>),
+    /// Entries of 8 bytes.
+    U64(Vec<u64>),
+}
+
+impl Index {
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::U32(slots) => slots.len(),
+            Self::U64(slots) => slots.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Entry `i`, from 0.
+    pub fn get(&self, i: usize) -> Option<u64> {
+        match self {
+            Self::U32(slots) => slots.get(i).copied().map(u64::from),
+            Self::U64(slots) => slots.get(i).copied(),
+        }
+    }
+
+    /// The entries as they lie in memory, in the byte order of the host.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::U32(slots) => bytemuck::cast_slice(slots),
+            Self::U64(slots) => bytemuck::cast_slice(slots),
+        }
+    }
+
+    fn sort(&mut self) {
+        match self {
+            Self::U32(slots) => slots.par_sort_unstable(),
+            Self::U64(slots) => slots.par_sort_unstable(),
+        }
+    }
+}
+
+impl Layout {
+    /// The index of an order, made in parallel. It needs its own memory only: one entry of
+    /// [`index_entry_bytes`](Layout::index_entry_bytes) for each fragment.
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError::UnknownOrder`] for an order of another version, and
+    /// [`LayoutError::OutOfMemory`].
+    pub fn index(&self, order: &Order) -> Result<Index, LayoutError> {
+        let rule = self.rule(order).ok_or_else(|| LayoutError::UnknownOrder(order.clone()))?;
+        match rule {
+            Rule::Identity => self.collect(|i| i),
+            Rule::First { stride } => self.collect(move |i| i * stride),
+            Rule::OneOfStride(choice) => self.collect(move |k| choice.slot(k)),
+            Rule::Permuted(choice, permutation) => {
+                self.collect(move |i| choice.slot(permutation.apply(i)))
+            }
+            Rule::Any { key, slots } => self.collect(move |i| any_slot(key, slots, i)),
+            Rule::AnySorted { key, slots } => {
+                let mut index = self.collect(move |i| any_slot(key, slots, i))?;
+                index.sort();
+                Ok(index)
+            }
+        }
+    }
+
+    fn collect(&self, slot: impl Fn(u64) -> u64 + Sync + Send) -> Result<Index, LayoutError> {
+        let fragments = self.fragments();
+        // Four bytes name every slot below 2^32: the narrowing loses nothing.
+        let index = if self.index_entry_bytes() == 4 {
+            exactly(fragments, |i| slot(i) as u32).map(Index::U32)
+        } else {
+            exactly(fragments, slot).map(Index::U64)
+        };
+        let entry_bytes = self.index_entry_bytes();
+        index.ok_or(LayoutError::OutOfMemory { fragments, entry_bytes })
+    }
+}
+
+/// `entry(0)..entry(count - 1)` in memory of exactly that length, or `None` where there is none.
+fn exactly<T: Send>(count: u64, entry: impl Fn(u64) -> T + Sync + Send) -> Option<Vec<T>> {
+    let count = usize::try_from(count).ok()?;
+    let mut entries = Vec::new();
+    entries.try_reserve_exact(count).ok()?;
+    (0..count)
+        .into_par_iter()
+        .with_min_len(GRAIN)
+        .map(|i| entry(i as u64))
+        .collect_into_vec(&mut entries);
+    Some(entries)
+}
