@@ -5,20 +5,15 @@ struct unit_words {
     unsigned long long low, high;
 };
 
-/* A read through the read-only path. */
+/* A read through the read-only path. Evict-first loads (ld.global.cs) were 2.4 % slower in copies on
+ * an H200; for the stores the hint made no difference. */
 __device__ __forceinline__ unit_words load_unit(uint64_t base, uint64_t unit) {
     const ulonglong2 words = __ldg((const ulonglong2 *)base + unit);
     return {words.x, words.y};
 }
 
-/* A read that nobody will repeat. */
-__device__ __forceinline__ unit_words load_unit_once(uint64_t base, uint64_t unit) {
-    const ulonglong2 words = __ldcs((const ulonglong2 *)base + unit);
-    return {words.x, words.y};
-}
-
-__device__ __forceinline__ void store_unit_once(uint64_t base, uint64_t unit, unit_words words) {
-    __stcs((ulonglong2 *)base + unit, make_ulonglong2(words.low, words.high));
+__device__ __forceinline__ void store_unit(uint64_t base, uint64_t unit, unit_words words) {
+    ((ulonglong2 *)base)[unit] = make_ulonglong2(words.low, words.high);
 }
 
 /* Adds each warp's sum to one of the slots. */
@@ -73,7 +68,7 @@ __device__ __forceinline__ void gather_copy(const fragment_task &task) {
 #pragma unroll
     for (int j = 0; j < DEPTH; j++) {
         const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
-        if (unit < task.units) store_unit_once(task.destination, unit, words[j]);
+        if (unit < task.units) store_unit(task.destination, unit, words[j]);
     }
 }
 
@@ -100,12 +95,12 @@ template <int DEPTH> __device__ __forceinline__ void copy(const fragment_task &t
 #pragma unroll
     for (int j = 0; j < DEPTH; j++) {
         const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
-        words[j] = load_unit_once(task.source, unit < task.units ? unit : 0);
+        words[j] = load_unit(task.source, unit < task.units ? unit : 0);
     }
 #pragma unroll
     for (int j = 0; j < DEPTH; j++) {
         const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
-        if (unit < task.units) store_unit_once(task.destination, unit, words[j]);
+        if (unit < task.units) store_unit(task.destination, unit, words[j]);
     }
 }
 

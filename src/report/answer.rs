@@ -28,7 +28,26 @@ pub fn sentences(run: &Run, rows: &[Row]) -> Vec<String> {
     lines.extend(curves(rows));
     lines.push(meaning().to_owned());
     lines.push(counts(&cases));
+    lines.extend(flagged(&cases));
     lines
+}
+
+/// Which flags stand on how many groups, with what they mean: nobody should have to look for it.
+fn flagged(cases: &[Case<'_>]) -> Option<String> {
+    let mut groups: BTreeMap<Flag, usize> = BTreeMap::new();
+    for flag in cases.iter().flat_map(Case::flags) {
+        *groups.entry(flag).or_default() += 1;
+    }
+    // A host is named in the first sentence.
+    groups.remove(&Flag::Host);
+    let items: Vec<String> = groups
+        .into_iter()
+        .map(|(flag, count)| {
+            let what = flag.what().trim_end_matches('.');
+            format!("{} in {count} of {} ({what})", flag.as_str(), cases.len())
+        })
+        .collect();
+    (!items.is_empty()).then(|| format!("Flags on groups: {}.", items.join("; ")))
 }
 
 /// What was measured, so that nobody takes a host for a GPU: the beginning of every page.
@@ -96,8 +115,10 @@ fn ceiling(case: &Case<'_>, peak: &str) -> Option<String> {
         )
     });
     let cache = if case.has(Flag::Cache) { " (cache, not memory)" } else { "" };
+    let array = case.first().footprint_bytes.map(|size| format!(" over {}", bytes(size)));
     Some(format!(
-        "Ceilings{cache} in GB/s: {}{}. Theoretical peak: {peak}.",
+        "Ceilings{}{cache} in GB/s: {}{}. Theoretical peak: {peak}.",
+        array.unwrap_or_default(),
         listed(&arms),
         against.unwrap_or_default()
     ))
