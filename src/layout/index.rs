@@ -8,7 +8,7 @@ use crate::record::Order;
 
 /// Fragments that a thread takes at a time: long enough to make the split free, short enough to
 /// keep every core busy to the end.
-const GRAIN: usize = 1 << 14;
+pub(super) const GRAIN: usize = 1 << 14;
 
 /// The slot of each fragment, in the order of the visits.
 #[derive(Clone, Debug, PartialEq, Eq)]
