@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::index::GRAIN;
 use super::{Index, Layout};
 use crate::record::LayoutFacts;
 
@@ -68,39 +69,39 @@ impl LayoutFacts {
 }
 
 /// Distinct blocks, for each of [`BLOCK_BYTES`], under fragments in ascending slots.
+///
+/// Both lengths are powers of two and every fragment is aligned to its own: either a block holds
+/// whole slots, or a fragment whole blocks.
 fn distinct_blocks<T>(slots: &[T], fragment_bytes: u64) -> [u64; 3]
 where
     T: Copy + Into<u64> + Sync,
 {
-    let ends = |slot: T, block_bytes: u64| {
-        let begin = slot.into() * fragment_bytes;
-        (begin / block_bytes, (begin + fragment_bytes - 1) / block_bytes)
-    };
-    let of_first = slots.first().map_or([0; 3], |&slot| {
-        BLOCK_BYTES.map(|block_bytes| {
-            let (first, last) = ends(slot, block_bytes);
-            last - first + 1
-        })
-    });
-    // A fragment adds the blocks behind the last one of its predecessor.
-    let of_others = slots
-        .par_windows(2)
-        .map(|pair| {
-            BLOCK_BYTES.map(|block_bytes| {
-                let (_, before) = ends(pair[0], block_bytes);
-                let (first, last) = ends(pair[1], block_bytes);
-                last + 1 - first.max(before + 1)
-            })
-        })
-        .reduce(|| [0; 3], add);
-    add(of_first, of_others)
-}
-
-fn add(a: [u64; 3], b: [u64; 3]) -> [u64; 3] {
-    std::array::from_fn(|i| a[i] + b[i])
+    BLOCK_BYTES.map(|block_bytes| {
+        let slots_shift = (block_bytes / fragment_bytes).checked_ilog2().unwrap_or(0);
+        let blocks_each = (fragment_bytes / block_bytes).max(1);
+        let changes = pairs(slots, |a, b| a >> slots_shift != b >> slots_shift);
+        (1 + changes) * blocks_each
+    })
 }
 
 /// Fragments that do not begin where their predecessor ended.
 fn jumps<T: Copy + Into<u64> + Sync>(slots: &[T]) -> u64 {
-    slots.par_windows(2).filter(|pair| pair[0].into() + 1 != pair[1].into()).count() as u64
+    pairs(slots, |a, b| a + 1 != b)
+}
+
+/// How many pairs of neighbours fulfil a condition.
+fn pairs<T>(slots: &[T], condition: impl Fn(u64, u64) -> bool + Sync) -> u64
+where
+    T: Copy + Into<u64> + Sync,
+{
+    (0..slots.len())
+        .into_par_iter()
+        .step_by(GRAIN)
+        .map(|from| {
+            // One more than a grain: the pair that lies across its end.
+            let to = slots.len().min(from + GRAIN + 1);
+            let grain = slots[from..to].windows(2);
+            grain.map(|pair| u64::from(condition(pair[0].into(), pair[1].into()))).sum::<u64>()
+        })
+        .sum()
 }

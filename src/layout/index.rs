@@ -8,7 +8,7 @@ use crate::record::Order;
 
 /// Fragments that a thread takes at a time: long enough to make the split free, short enough to
 /// keep every core busy to the end.
-const GRAIN: usize = 1 << 14;
+pub(super) const GRAIN: usize = 1 << 14;
 
 /// The slot of each fragment, in the order of the visits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,14 +97,20 @@ impl Layout {
 }
 
 /// `entry(0)..entry(count - 1)` in memory of exactly that length, or `None` where there is none.
-fn exactly<T: Send>(count: u64, entry: impl Fn(u64) -> T + Sync + Send) -> Option<Vec<T>> {
+fn exactly<T>(count: u64, entry: impl Fn(u64) -> T + Sync) -> Option<Vec<T>>
+where
+    T: Clone + Default + Send,
+{
     let count = usize::try_from(count).ok()?;
-    let mut entries = Vec::new();
-    entries.try_reserve_exact(count).ok()?;
-    (0..count)
-        .into_par_iter()
-        .with_min_len(GRAIN)
-        .map(|i| entry(i as u64))
-        .collect_into_vec(&mut entries);
+    // `vec!` takes zeroed pages from the system, which each thread touches first where it writes,
+    // but ends the process where there are none: so ask before.
+    Vec::<T>::new().try_reserve_exact(count).ok()?;
+    let mut entries = vec![T::default(); count];
+    entries.par_chunks_mut(GRAIN).enumerate().for_each(|(chunk, entries)| {
+        let first = (chunk * GRAIN) as u64;
+        for (i, slot) in (first..).zip(entries) {
+            *slot = entry(i);
+        }
+    });
     Some(entries)
 }

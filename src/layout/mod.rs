@@ -8,6 +8,8 @@ mod bijection;
 mod error;
 mod facts;
 mod index;
+#[cfg(test)]
+mod properties;
 mod slot;
 #[cfg(test)]
 mod tests;
