@@ -10,6 +10,7 @@
 #define FRAGBENCH_INLINE static inline
 #endif
 
+#define FRAGBENCH_PERMUTE_ROUNDS 6
 #define FRAGBENCH_GOLDEN 0x9E3779B97F4A7C15ull
 
 /* The finalizer of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
@@ -52,15 +53,17 @@ FRAGBENCH_INLINE uint32_t fb_ceil_log2(uint64_t n) {
     return bits;
 }
 
-/* A keyed bijection of [0, n): four rounds of an affine step modulo 2^bits and a right shift by
- * half the bits, each invertible; outputs of n and above are walked on to the next one below n. */
+/* A keyed bijection of [0, n): rounds of an affine step modulo 2^bits and a right shift by half the
+ * bits, each invertible; outputs of n and above are walked on to the next one below n. With four
+ * rounds the differences of neighbours failed a chi-squared test for a fifth of the keys at 2^14
+ * fragments; with five to eight they passed as often as chance has it. */
 FRAGBENCH_INLINE uint64_t fb_permute(uint64_t key, uint64_t n, uint64_t i) {
     const uint32_t bits = fb_ceil_log2(n);
     const uint32_t half = bits / 2 + 1;
     const uint64_t mask = ((uint64_t)1 << bits) - 1;
     uint64_t x = i;
     do {
-        for (uint32_t round = 0; round < 4; round++) {
+        for (uint32_t round = 0; round < FRAGBENCH_PERMUTE_ROUNDS; round++) {
             x = (x * (fb_draw(key, 2 * round) | 1) + fb_draw(key, 2 * round + 1)) & mask;
             x ^= x >> half;
         }

@@ -2,8 +2,9 @@
 
 use clap::Args;
 
+use super::probe::{Probe, probe};
 use super::{Failure, Format, print};
-use crate::device::{self, nvidia_hint};
+use crate::device::nvidia_hint;
 use crate::record::{DeviceFacts, size};
 
 /// List the devices that can be measured.
@@ -16,7 +17,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let (devices, error) = device::list();
+    let Probe { devices, error } = probe()?;
     if let Some(error) = error {
         match nvidia_hint() {
             Some(hint) => eprintln!("fragbench: {hint}, but {error}"),

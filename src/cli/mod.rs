@@ -4,6 +4,7 @@ mod devices;
 mod export;
 mod filter;
 mod output;
+mod probe;
 mod progress;
 mod resume;
 mod run;
@@ -69,6 +70,8 @@ enum Verb {
     /// Turn journals into tables or pages
     Export(export::Arguments),
     #[command(hide = true)]
+    Probe,
+    #[command(hide = true)]
     Worker(worker::Arguments),
 }
 
@@ -88,6 +91,7 @@ pub fn main() -> ExitCode {
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Devices(arguments) => devices::run(&arguments),
         Verb::Export(arguments) => export::run(&arguments),
+        Verb::Probe => probe::run(),
         Verb::Worker(arguments) => worker::run(&arguments),
     };
     match result {

@@ -11,15 +11,16 @@ use jiff::Timestamp;
 use serde_json::Map;
 
 use super::export::render;
+use super::probe::{environment, resolve};
 use super::progress::Progress;
 use super::worker::{Message, Request};
 use super::{Failure, Format, filter, output, print, resume};
-use crate::device::{self, DeviceError, DeviceRequest, modules::MODULES};
+use crate::device::{DeviceRequest, host, modules::MODULES};
 use crate::experiment::{Answer, Plan, Suite, plans};
 use crate::measure::worker::{Worker, WorkerError};
 use crate::record::journal::{Journal, JournalWriter};
-use crate::record::{DeviceKind, Group, Run, SCHEMA, Selection, Status, size};
-use crate::{device::host, summary};
+use crate::record::{Group, Run, SCHEMA, Selection, Status, size};
+use crate::summary;
 
 /// Same seed, same layouts, everywhere: unless another is asked for.
 const DEFAULT_SEED: u64 = 1;
@@ -102,14 +103,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let suite = Suite::named(&selection.suite).ok_or_else(|| {
         Failure::request(format_args!("this version has no suite `{}`", selection.suite))
     })?;
-    let kind = if device == "host" { DeviceKind::Host } else { DeviceKind::Cuda };
-    let plans = filter::select(plans(suite, &kind), &selection.only, &selection.filters)?;
+    let plans = filter::select(plans(suite, &device.kind), &selection.only, &selection.filters)?;
     if arguments.list {
         return print(&plans.iter().map(|plan| plan.case() + "\n").collect::<String>());
     }
 
     let interrupted = interruption()?;
-    let mut bench = Bench { device, selection, worker: None, interrupted };
+    let mut bench = Bench { device: device.id, selection, worker: None, interrupted };
     let ready = bench.open()?;
     let run = bench.describe(&ready);
     any_case_fits(&plans, &run)?;
@@ -164,25 +164,6 @@ fn select(arguments: &Arguments, earlier: Option<&Journal>) -> Result<Selection,
         seed: given.seed.unwrap_or(DEFAULT_SEED).to_string(),
         memory_limit_bytes: given.memory_limit_bytes,
         time_limit_s: given.time_limit_s,
-    })
-}
-
-/// The device that is meant. `auto` without a usable device is no bad request.
-fn resolve(request: &str) -> Result<String, Failure> {
-    let request: DeviceRequest = request.parse().map_err(Failure::request)?;
-    device::resolve(&request).map_err(|error| {
-        let code = match request {
-            DeviceRequest::Auto => Failure::CASE,
-            _ => Failure::REQUEST,
-        };
-        let hint = device::nvidia_hint().filter(|_| matches!(request, DeviceRequest::Auto));
-        let message = match (hint, &error) {
-            (Some(hint), DeviceError::NoDriver | DeviceError::NoDevice) => {
-                format!("{hint}, but {error}")
-            }
-            _ => error.to_string(),
-        };
-        Failure { code, message }
     })
 }
 
@@ -272,12 +253,7 @@ impl Bench {
         ];
         let limit = self.selection.memory_limit_bytes;
         arguments.extend(limit.map(|bytes| format!("--memory-limit={bytes}")));
-        // The order of devices has to be that of their PCI addresses, and a module that is loaded
-        // late would fall into a sample; what the user set stays.
-        let wanted = [("CUDA_DEVICE_ORDER", "PCI_BUS_ID"), ("CUDA_MODULE_LOADING", "EAGER")];
-        let unset: Vec<_> =
-            wanted.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()).collect();
-        let mut worker = Worker::start(&arguments, &unset).map_err(Failure::request)?;
+        let mut worker = Worker::start(&arguments, &environment()).map_err(Failure::request)?;
         let first = worker.receive(OPENING, &|| self.interrupted.load(Ordering::SeqCst));
         let message = first.map_err(|error| self.failure(&error))?;
         match message {

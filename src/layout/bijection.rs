@@ -3,7 +3,7 @@
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 6;
 
 /// The finalizer of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
 /// generators", OOPSLA 2014; constants of Stafford's variant 13): a bijection of 64 bits.

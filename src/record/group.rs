@@ -136,9 +136,9 @@ pub struct Check {
     pub kind: CheckKind,
     /// When.
     pub when: When,
-    /// How many items were compared (bytes, index entries or sums).
+    /// How many items were compared: units of 16 B, index entries, or launches that were summed.
     pub compared: u64,
-    /// How many differed.
+    /// How many differed; of a sum over launches 0 or 1.
     pub mismatches: u64,
 }
 

@@ -16,7 +16,8 @@ const SHARES: [f64; 3] = [0.95, 0.8, 0.5];
 
 /// The answer of a run in words, as plain text for a terminal.
 pub fn answer(run: &Run, rows: &[Row]) -> String {
-    let lines = sentences(run, rows);
+    let mut lines = sentences(run, rows);
+    lines.extend(flagged(&Case::all(rows)));
     lines.iter().map(|line| wrapped(line, WIDTH, "  ") + "\n").collect()
 }
 
@@ -28,7 +29,6 @@ pub fn sentences(run: &Run, rows: &[Row]) -> Vec<String> {
     lines.extend(curves(rows));
     lines.push(meaning().to_owned());
     lines.push(counts(&cases));
-    lines.extend(flagged(&cases));
     lines
 }
 
@@ -115,7 +115,7 @@ fn ceiling(case: &Case<'_>, peak: &str) -> Option<String> {
         )
     });
     let cache = if case.has(Flag::Cache) { " (cache, not memory)" } else { "" };
-    let array = case.first().footprint_bytes.map(|size| format!(" over {}", bytes(size)));
+    let array = case.first().footprint_bytes.map(|size| format!(" with arrays of {}", bytes(size)));
     Some(format!(
         "Ceilings{}{cache} in GB/s: {}{}. Theoretical peak: {peak}.",
         array.unwrap_or_default(),

@@ -62,15 +62,11 @@ pub fn gpu_run() -> Run {
             cuda_driver: text("13.0"),
             pci_bus_id: text("0000:01:00.0"),
             integrated: Some(false),
-            mig: None,
             nvml: true,
             other_processes: Some(0),
             display: Some(false),
             l2_fetch_granularity_bytes: Some(64),
-            page_bytes: None,
-            numa_node: None,
-            threads: None,
-            extra: Default::default(),
+            ..DeviceFacts::new(DeviceKind::Cuda)
         },
         extra: Default::default(),
     }
