@@ -48,6 +48,7 @@ pub struct Layout {
     payload_bytes: u64,
     key: u64,
     permutation: Permutation,
+    index_entry_bytes: u32,
 }
 
 impl Layout {
@@ -93,7 +94,23 @@ impl Layout {
             .into_iter()
             .fold(draw(seed, 0), |key, part| draw(key ^ part, 0));
         let permutation = Permutation::new(key, payload_bytes / fragment_bytes);
-        Ok(Self { name, pattern, fragment_bytes, footprint_bytes, payload_bytes, key, permutation })
+        let index_entry_bytes = if footprint_bytes / fragment_bytes <= 1 << 32 { 4 } else { 8 };
+        Ok(Self {
+            name,
+            pattern,
+            fragment_bytes,
+            footprint_bytes,
+            payload_bytes,
+            key,
+            permutation,
+            index_entry_bytes,
+        })
+    }
+
+    /// The same layout behind an index of 8 B entries, also where 4 B could name every slot. All
+    /// arms of a group have to use the same width.
+    pub fn with_wide_index(self) -> Self {
+        Self { index_entry_bytes: 8, ..self }
     }
 
     /// The recipe.
@@ -154,8 +171,9 @@ impl Layout {
         self.key
     }
 
-    /// Width of an index entry in bytes: 4 where that can name every slot, else 8.
+    /// Width of an index entry in bytes: 4 where that can name every slot, else (or where it was
+    /// [asked for](Layout::with_wide_index)) 8.
     pub fn index_entry_bytes(&self) -> u32 {
-        if self.slots() <= 1 << 32 { 4 } else { 8 }
+        self.index_entry_bytes
     }
 }
