@@ -135,22 +135,66 @@ pub fn resolve(request: &DeviceRequest) -> Result<String, DeviceError> {
         }
         Err(error) => return Err(error),
     };
-    let found = devices.iter().find(|device| match request {
+    choose(request, &devices)
+}
+
+/// The id of the device among these that a request means.
+fn choose(request: &DeviceRequest, devices: &[DeviceFacts]) -> Result<String, DeviceError> {
+    let is_meant = |device: &&DeviceFacts| match request {
         DeviceRequest::Uuid(uuid) => {
             device.uuid.as_deref().is_some_and(|known| known.starts_with(uuid.as_str()))
         }
         DeviceRequest::Ordinal(number) => device.id == format!("cuda:{number}"),
         DeviceRequest::Auto | DeviceRequest::Host => device.kind == DeviceKind::Cuda,
-    });
-    found.map(|device| device.id.clone()).ok_or_else(|| DeviceError::Unknown {
-        asked: request.to_string(),
-        known: devices.iter().map(describe).collect(),
-    })
+    };
+    let meant: Vec<&DeviceFacts> = devices.iter().filter(is_meant).collect();
+    let asked = request.to_string();
+    match (request, meant.as_slice()) {
+        (_, []) => {
+            Err(DeviceError::Unknown { asked, known: devices.iter().map(describe).collect() })
+        }
+        (DeviceRequest::Uuid(_), [_, _, ..]) => {
+            Err(DeviceError::Ambiguous { asked, meant: meant.into_iter().map(describe).collect() })
+        }
+        (_, [first, ..]) => Ok(first.id.clone()),
+    }
 }
 
 fn describe(device: &DeviceFacts) -> String {
     match &device.uuid {
         Some(uuid) => format!("{} ({uuid})", device.id),
         None => device.id.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two() -> Vec<DeviceFacts> {
+        let uuids = ["GPU-12345678-aaaa", "GPU-12349999-bbbb"];
+        let device = |(number, uuid): (usize, &str)| DeviceFacts {
+            id: format!("cuda:{number}"),
+            uuid: Some(uuid.to_owned()),
+            ..DeviceFacts::new(DeviceKind::Cuda)
+        };
+        uuids.into_iter().enumerate().map(device).collect()
+    }
+
+    #[test]
+    fn a_device_is_meant_by_number_or_by_a_unique_beginning_of_its_uuid() {
+        let meant = |text: &str| choose(&text.parse().unwrap(), &two());
+        assert_eq!(meant("auto").unwrap(), "cuda:0");
+        assert_eq!(meant("cuda:1").unwrap(), "cuda:1");
+        assert_eq!(meant("GPU-12349").unwrap(), "cuda:1");
+        for text in ["GPU-", "GPU-1234"] {
+            let message = meant(text).unwrap_err().to_string();
+            assert!(message.contains("cuda:0 (GPU-12345678-aaaa), cuda:1"), "{message}");
+            assert!(matches!(meant(text), Err(DeviceError::Ambiguous { .. })));
+        }
+        for text in ["cuda:2", "GPU-9"] {
+            let message = meant(text).unwrap_err().to_string();
+            assert!(message.contains("there is no device") && message.contains("cuda:1"));
+        }
     }
 }
