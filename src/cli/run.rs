@@ -209,14 +209,18 @@ fn dry_run(plans: &[Plan], run: &Run) -> String {
         text += &format!("{memory:>10}  {}{fate}\n", plan.case());
     }
     text + &format!(
-        "{} cases on {}; peak memory {} of {} ({}); about {} s\n",
-        plans.len(),
+        "{} on {}; peak memory {} of {} ({}); about {} s\n",
+        counted(plans.len()),
         run.device.id,
         size::rounded(peak),
         size::rounded(run.memory_limit_bytes),
         run.memory_limit_reason,
         time.as_secs().max(1)
     )
+}
+
+fn counted(cases: usize) -> String {
+    if cases == 1 { "1 case".to_owned() } else { format!("{cases} cases") }
 }
 
 /// Prints what was found; a failed case makes the exit code 1.
@@ -228,7 +232,7 @@ fn finish(run: &Run, groups: Vec<Group>, format: Format, path: &Path) -> Result<
     if failed > 0 {
         return Err(Failure {
             code: Failure::CASE,
-            message: format!("{failed} of {} cases failed; the journal says why", groups.len()),
+            message: format!("{failed} of {} failed; the journal says why", counted(groups.len())),
         });
     }
     Ok(())
@@ -344,24 +348,21 @@ impl Bench {
                 let reason = format!("the time limit of {limit} s was over before its turn came");
                 plan.record(Status::Skipped, Some(reason))
             } else {
-                match self.perform(plan) {
-                    Ok(group) => group,
-                    Err(failure) if failure.code == Failure::INTERRUPTED => {
-                        drop(progress);
-                        return Err(Failure {
-                            message: format!(
-                                "interrupted; what was measured is kept: go on with --resume {}",
-                                path.display()
-                            ),
-                            ..failure
-                        });
-                    }
-                    Err(failure) => return Err(failure),
-                }
+                self.perform(plan)?
             };
+            if self.interrupted.load(Ordering::SeqCst) {
+                break;
+            }
             journal.write_group(&group).map_err(Failure::request)?;
             progress.end(&case, &ending(&group));
             groups.push(group);
+        }
+        if self.interrupted.load(Ordering::SeqCst) {
+            let message = format!(
+                "interrupted; what was measured is kept: go on with --resume {}",
+                path.display()
+            );
+            return Err(Failure { code: Failure::INTERRUPTED, message });
         }
         Ok(groups)
     }
@@ -385,7 +386,8 @@ impl Bench {
                 }
                 Ok(group)
             }
-            Err(error @ WorkerError::Interrupted) => Err(self.failure(&error)),
+            // The caller sees the flag as well, and drops the record.
+            Err(WorkerError::Interrupted) => Ok(plan.record(Status::Failed, None)),
             Ok(_) => {
                 self.worker = None;
                 let reason = "the worker process answered out of turn".to_owned();

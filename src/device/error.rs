@@ -41,6 +41,14 @@ pub enum DeviceError {
         /// The devices that exist.
         known: Vec<String>,
     },
+    /// More than one device has a UUID that begins like this.
+    #[error("`{asked}` is the beginning of more than one UUID: choose one of {}", meant.join(", "))]
+    Ambiguous {
+        /// The beginning that was asked for.
+        asked: String,
+        /// The devices that it could mean.
+        meant: Vec<String>,
+    },
     /// The device is older than the kernels.
     #[error(
         "{device} has compute capability {capability}, and the kernels need 7.5 (Turing) or newer: choose another device"

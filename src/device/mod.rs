@@ -20,7 +20,7 @@ pub use error::DeviceError;
 pub use launch::{Launch, SUM_BYTES, Shape, Spans};
 pub use memory::{Buffer, Span};
 pub use process::end_with_parent;
-pub use select::{DeviceRequest, nvidia_hint};
+pub use select::{DeviceRequest, choose, nvidia_hint};
 
 use crate::record::{Clocks, DeviceFacts};
 
@@ -116,94 +116,5 @@ pub fn open(id: &str) -> Result<Box<dyn Device>, DeviceError> {
         Ok(DeviceRequest::Host) => Ok(Box::new(host::Host::open()?)),
         Ok(DeviceRequest::Ordinal(ordinal)) => Ok(Box::new(cuda::Cuda::open(ordinal)?)),
         _ => Err(DeviceError::Unknown { asked: id.to_owned(), known: Vec::new() }),
-    }
-}
-
-/// Which of the listed devices a request means: `Auto` is the first GPU, or the host where nothing
-/// hints at NVIDIA. `error` is what [`list`] said of the driver, `hint` what [`nvidia_hint`] found.
-///
-/// # Errors
-///
-/// A sentence that says what is wrong and what to do.
-pub fn choose(
-    request: &DeviceRequest,
-    devices: &[DeviceFacts],
-    error: Option<&str>,
-    hint: Option<&str>,
-) -> Result<DeviceFacts, String> {
-    let host = devices.iter().find(|device| device.is_host());
-    let gpus: Vec<&DeviceFacts> = devices.iter().filter(|device| !device.is_host()).collect();
-    let wants_host = match request {
-        DeviceRequest::Host => true,
-        DeviceRequest::Auto => gpus.is_empty() && hint.is_none(),
-        DeviceRequest::Ordinal(_) | DeviceRequest::Uuid(_) => false,
-    };
-    if wants_host {
-        return host.cloned().ok_or_else(|| DeviceError::NoHostKernels.to_string());
-    }
-    if let (true, Some(error)) = (gpus.is_empty(), error) {
-        return Err(match hint {
-            Some(hint) => format!("{hint}, but {error}"),
-            None => error.to_owned(),
-        });
-    }
-    let found = gpus.iter().find(|device| match request {
-        DeviceRequest::Uuid(uuid) => {
-            device.uuid.as_deref().is_some_and(|known| known.starts_with(uuid.as_str()))
-        }
-        DeviceRequest::Ordinal(number) => device.id == format!("cuda:{number}"),
-        DeviceRequest::Auto | DeviceRequest::Host => true,
-    });
-    found.map(|device| (*device).clone()).ok_or_else(|| {
-        let known = gpus.iter().map(|device| describe(device)).collect();
-        DeviceError::Unknown { asked: request.to_string(), known }.to_string()
-    })
-}
-
-fn describe(device: &DeviceFacts) -> String {
-    match &device.uuid {
-        Some(uuid) => format!("{} ({uuid})", device.id),
-        None => device.id.clone(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::DeviceKind;
-
-    fn gpu(number: u32, uuid: &str) -> DeviceFacts {
-        let id = format!("cuda:{number}");
-        DeviceFacts { id, uuid: Some(uuid.to_owned()), ..DeviceFacts::new(DeviceKind::Cuda) }
-    }
-
-    fn host() -> DeviceFacts {
-        DeviceFacts { id: "host".to_owned(), ..DeviceFacts::new(DeviceKind::Host) }
-    }
-
-    #[test]
-    fn auto_never_falls_back_where_a_gpu_is_hinted_at() {
-        let error = DeviceError::NoDriver.to_string();
-        let auto = DeviceRequest::Auto;
-        let chosen = choose(&auto, &[host()], Some(&error), None).unwrap();
-        assert_eq!(chosen.id, "host");
-        let refused = choose(&auto, &[host()], Some(&error), Some("/dev/nvidia0 exists"));
-        let sentence = refused.unwrap_err();
-        assert!(sentence.starts_with("/dev/nvidia0 exists, but "), "{sentence}");
-        assert!(sentence.contains("--device host"), "{sentence}");
-        let both = [gpu(0, "GPU-a"), host()];
-        assert_eq!(choose(&auto, &both, None, Some("hint")).unwrap().id, "cuda:0");
-    }
-
-    #[test]
-    fn unknown_devices_list_those_that_exist() {
-        let devices = [gpu(0, "GPU-aa"), gpu(1, "GPU-bb"), host()];
-        for name in ["cuda:2", "GPU-cc"] {
-            let request: DeviceRequest = name.parse().unwrap();
-            let sentence = choose(&request, &devices, None, None).unwrap_err();
-            assert!(sentence.contains("cuda:0 (GPU-aa), cuda:1 (GPU-bb)"), "{sentence}");
-        }
-        let by_uuid = "GPU-bb".parse().unwrap();
-        assert_eq!(choose(&by_uuid, &devices, None, None).unwrap().id, "cuda:1");
     }
 }

@@ -61,6 +61,7 @@ fn not_ours(facts: &DeviceFacts, mps: bool) -> Option<String> {
     }
     match facts.other_processes {
         Some(0) => {}
+        Some(1) => return Some("another process uses the device".to_owned()),
         Some(count) => return Some(format!("{count} other processes use the device")),
         None => return Some("NVML does not list the device's processes".to_owned()),
     }

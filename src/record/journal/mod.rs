@@ -1,0 +1,33 @@
+//! The journal: JSON Lines, the run first, then a line per group.
+//!
+//! Every line is an object whose `type` says what it is. A line is written whole and flushed when
+//! its group ends, so that a run that dies loses no more than the group that it was measuring: what
+//! it leaves of a line is recognised as torn, left out with a notice, and cut off on resume.
+
+mod error;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use serde_json::Value;
+
+pub use error::JournalError;
+pub use writer::JournalWriter;
+
+use super::{Group, Run};
+
+/// What a journal holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Journal {
+    /// The first line.
+    pub run: Run,
+    /// The groups, in the order in which they ended.
+    pub groups: Vec<Group>,
+    /// Lines of types that this version does not know, as they stand in the file.
+    pub unknown: Vec<Value>,
+    /// What to tell the user where the end of the file is torn.
+    pub torn: Option<String>,
+    /// Bytes of text up to the end of the last whole line: where a resumed run goes on.
+    pub whole_bytes: u64,
+}
