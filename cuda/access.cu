@@ -32,76 +32,73 @@ __device__ __forceinline__ uint64_t gathered_unit(const fragment_task &task, uin
     return fb_source_unit(__ldg((const Entry *)task.index + fragment), unit, task.unit_shift);
 }
 
-template <typename Entry, int DEPTH>
-__device__ __forceinline__ void gather_read(const fragment_task &task) {
-    const uint64_t first = (uint64_t)blockIdx.x * (FRAGBENCH_BLOCK_THREADS * DEPTH) + threadIdx.x;
-    uint64_t from[DEPTH];
-    unit_words words[DEPTH];
+/* The payload unit that this thread moves as its j-th: neighbours move neighbouring units. */
+template <int DEPTH> __device__ __forceinline__ uint64_t own_unit(int j) {
+    return (uint64_t)blockIdx.x * (FRAGBENCH_BLOCK_THREADS * DEPTH) + j * FRAGBENCH_BLOCK_THREADS +
+           threadIdx.x;
+}
+
+/* Loads every unit of this thread from where `from` says it lies. All addresses are known before the
+ * first load, and all loads are under way before the first use. */
+template <int DEPTH, typename From>
+__device__ __forceinline__ void load_units(const fragment_task &task, unit_words (&words)[DEPTH],
+                                           From from) {
+    uint64_t source_unit[DEPTH];
 #pragma unroll
     for (int j = 0; j < DEPTH; j++) {
-        const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
-        from[j] = unit < task.units ? gathered_unit<Entry>(task, unit) : 0;
+        const uint64_t unit = own_unit<DEPTH>(j);
+        source_unit[j] = unit < task.units ? from(unit) : 0;
     }
 #pragma unroll
-    for (int j = 0; j < DEPTH; j++) words[j] = load_unit(task.source, from[j]);
+    for (int j = 0; j < DEPTH; j++) words[j] = load_unit(task.source, source_unit[j]);
+}
+
+template <int DEPTH>
+__device__ __forceinline__ void sum_units(const fragment_task &task,
+                                          const unit_words (&words)[DEPTH]) {
     unsigned long long sum = 0;
 #pragma unroll
     for (int j = 0; j < DEPTH; j++) {
-        const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
+        const uint64_t unit = own_unit<DEPTH>(j);
         if (unit < task.units) sum += fb_weigh(unit, words[j].low, words[j].high);
     }
     add_to_sums(task.sums, sum);
 }
 
-template <typename Entry, int DEPTH>
-__device__ __forceinline__ void gather_copy(const fragment_task &task) {
-    const uint64_t first = (uint64_t)blockIdx.x * (FRAGBENCH_BLOCK_THREADS * DEPTH) + threadIdx.x;
-    uint64_t from[DEPTH];
-    unit_words words[DEPTH];
+template <int DEPTH>
+__device__ __forceinline__ void store_units(const fragment_task &task,
+                                            const unit_words (&words)[DEPTH]) {
 #pragma unroll
     for (int j = 0; j < DEPTH; j++) {
-        const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
-        from[j] = unit < task.units ? gathered_unit<Entry>(task, unit) : 0;
-    }
-#pragma unroll
-    for (int j = 0; j < DEPTH; j++) words[j] = load_unit(task.source, from[j]);
-#pragma unroll
-    for (int j = 0; j < DEPTH; j++) {
-        const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
+        const uint64_t unit = own_unit<DEPTH>(j);
         if (unit < task.units) store_unit(task.destination, unit, words[j]);
     }
 }
 
 template <int DEPTH> __device__ __forceinline__ void read(const fragment_task &task) {
-    const uint64_t first = (uint64_t)blockIdx.x * (FRAGBENCH_BLOCK_THREADS * DEPTH) + threadIdx.x;
     unit_words words[DEPTH];
-#pragma unroll
-    for (int j = 0; j < DEPTH; j++) {
-        const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
-        words[j] = load_unit(task.source, unit < task.units ? unit : 0);
-    }
-    unsigned long long sum = 0;
-#pragma unroll
-    for (int j = 0; j < DEPTH; j++) {
-        const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
-        if (unit < task.units) sum += fb_weigh(unit, words[j].low, words[j].high);
-    }
-    add_to_sums(task.sums, sum);
+    load_units(task, words, [](uint64_t unit) { return unit; });
+    sum_units(task, words);
 }
 
 template <int DEPTH> __device__ __forceinline__ void copy(const fragment_task &task) {
-    const uint64_t first = (uint64_t)blockIdx.x * (FRAGBENCH_BLOCK_THREADS * DEPTH) + threadIdx.x;
     unit_words words[DEPTH];
-#pragma unroll
-    for (int j = 0; j < DEPTH; j++) {
-        const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
-        words[j] = load_unit(task.source, unit < task.units ? unit : 0);
-    }
-#pragma unroll
-    for (int j = 0; j < DEPTH; j++) {
-        const uint64_t unit = first + j * FRAGBENCH_BLOCK_THREADS;
-        if (unit < task.units) store_unit(task.destination, unit, words[j]);
-    }
+    load_units(task, words, [](uint64_t unit) { return unit; });
+    store_units(task, words);
+}
+
+template <typename Entry, int DEPTH>
+__device__ __forceinline__ void gather_read(const fragment_task &task) {
+    unit_words words[DEPTH];
+    load_units(task, words, [&](uint64_t unit) { return gathered_unit<Entry>(task, unit); });
+    sum_units(task, words);
+}
+
+template <typename Entry, int DEPTH>
+__device__ __forceinline__ void gather_copy(const fragment_task &task) {
+    unit_words words[DEPTH];
+    load_units(task, words, [&](uint64_t unit) { return gathered_unit<Entry>(task, unit); });
+    store_units(task, words);
 }
 
 #define FRAGBENCH_KERNEL(name, body)                                                               \

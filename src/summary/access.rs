@@ -1,9 +1,9 @@
 //! Rows of a group that compares a scattered layout with the same fragments packed.
 
 use super::Metric;
-use super::build::{Finding, Source};
 use super::row::Row;
 use super::sample;
+use super::source::{Finding, Source};
 use crate::record::Group;
 
 /// Each ratio with its two arms.

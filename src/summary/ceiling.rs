@@ -2,10 +2,10 @@
 
 use super::Metric;
 use super::access::bandwidths;
-use super::build::{Finding, Source};
 use super::group_flags::peak_gb_per_s;
 use super::row::Row;
 use super::sample;
+use super::source::{Finding, Source};
 
 /// A bandwidth row for each arm, its share of the theoretical peak where that is known, and the
 /// plain copy against the driver's.

@@ -6,7 +6,6 @@
 
 mod access;
 mod bracket;
-mod build;
 mod ceiling;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -14,12 +13,14 @@ mod flag;
 mod group_flags;
 mod metric;
 mod row;
+mod rows;
 mod sample;
+mod source;
 #[cfg(test)]
 mod tests;
 
 pub use bracket::{Bracket, BracketKey, Outcome, brackets};
-pub use build::{rows, run_id};
 pub use flag::Flag;
 pub use metric::Metric;
 pub use row::{COLUMNS, Figure, Row};
+pub use rows::{rows, run_id};

@@ -1,34 +1,9 @@
-//! The rows of a run, and the row that every other row begins as.
+//! Where a row comes from, and the row that every other row begins as.
 
 use std::collections::BTreeSet;
 
-use super::{Figure, Flag, Metric, Row, access, ceiling, group_flags};
-use crate::record::{Arm, Group, KernelName, PatternName, Run, Status};
-
-/// An id of the run, from when it started and on what device: `2026-12-02T10-15-00Z-cuda0`.
-pub fn run_id(run: &Run) -> String {
-    let started: String =
-        run.started.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let device: String = run.device.id.chars().filter(char::is_ascii_alphanumeric).collect();
-    format!("{started}-{device}")
-}
-
-/// The rows of a run: group by group, in the order of the groups.
-///
-/// A group that was measured and verified makes a row for each arm and each ratio. Any other makes
-/// one row without figures that says why.
-pub fn rows(run_id: &str, run: &Run, groups: &[Group]) -> Vec<Row> {
-    groups
-        .iter()
-        .flat_map(|group| {
-            let source = Source { run_id, run, group };
-            match group.kernel {
-                KernelName::Ceiling => ceiling::rows(&source),
-                _ => access::rows(&source),
-            }
-        })
-        .collect()
-}
+use super::{Figure, Flag, Metric, Row, group_flags};
+use crate::record::{Arm, Group, PatternName, Run, Status};
 
 /// Where a row comes from.
 pub struct Source<'a> {
@@ -151,12 +126,13 @@ impl Source<'_> {
 
     fn parameters(&self) -> String {
         let device = &self.run.device;
-        let index = self.group.layout.as_ref().map(|layout| u64::from(layout.index_entry_bytes));
+        let index = self.group.layout.as_ref().map(|layout| layout.index_entry_bytes);
         [
-            ("index_entry_bytes", index),
-            ("page_bytes", device.page_bytes),
-            ("numa_node", device.numa_node.map(u64::from)),
-            ("threads", device.threads.map(u64::from)),
+            ("index_entry_bytes", index.map(|bytes| bytes.to_string())),
+            ("page_bytes", device.page_bytes.map(|bytes| bytes.to_string())),
+            ("huge_pages", device.huge_pages.clone()),
+            ("numa_node", device.numa_node.map(|node| node.to_string())),
+            ("threads", device.threads.map(|threads| threads.to_string())),
         ]
         .into_iter()
         .filter_map(|(key, value)| Some(format!("{key}={}", value?)))
