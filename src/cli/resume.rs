@@ -58,11 +58,6 @@ pub fn same_ground(journal: &Run, tool: &str, run: &Run) -> Result<(), Failure> 
         ("kernels", modules(journal), modules(run)),
         ("tool", journal.tool.clone(), tool.to_owned()),
         ("source", journal.source_sha256.clone(), run.source_sha256.clone()),
-        (
-            "memory limit's request",
-            format!("{:?}", journal.selection.memory_limit_bytes),
-            format!("{:?}", run.selection.memory_limit_bytes),
-        ),
     ];
     match fields.into_iter().find(|(_, old, new)| old != new) {
         Some((field, old, new)) => Err(Failure::request(format_args!(

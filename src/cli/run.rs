@@ -13,7 +13,7 @@ use serde_json::Map;
 use super::export::render;
 use super::probe::{environment, resolve};
 use super::progress::Progress;
-use super::worker::{Message, Request};
+use super::worker::{Message, Ready, Request};
 use super::{Failure, Format, filter, output, print, resume};
 use crate::device::{DeviceRequest, host, modules::MODULES};
 use crate::experiment::{Answer, Plan, Suite, plans};
@@ -30,6 +30,9 @@ const OPENING: Duration = Duration::from_secs(120);
 
 /// How long a worker may take for one group: far beyond any that was seen.
 const GROUP: Duration = Duration::from_secs(300);
+
+/// Why an answer of a worker is not taken.
+const OUT_OF_TURN: &str = "the worker process answered out of turn";
 
 /// Measure: what scattered memory costs on this device.
 #[derive(Debug, Args)]
@@ -110,8 +113,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
     let interrupted = interruption()?;
     let mut bench = Bench { device: device.id, selection, worker: None, interrupted };
-    let ready = bench.open()?;
-    let run = bench.describe(&ready);
+    let (worker, ready) = bench.open()?;
+    bench.worker = Some(worker);
+    let run = bench.describe(ready);
     any_case_fits(&plans, &run)?;
     if arguments.dry_run {
         return print(&dry_run(&plans, &run));
@@ -247,8 +251,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// Starts a worker; returns what it says of its device.
-    fn open(&mut self) -> Result<Message, Failure> {
+    /// Starts a worker; returns it with what it says of its device.
+    fn open(&self) -> Result<(Worker, Ready), Failure> {
         let mut arguments = vec![
             "worker".to_owned(),
             format!("--device={}", self.device),
@@ -259,16 +263,15 @@ impl Bench {
         arguments.extend(limit.map(|bytes| format!("--memory-limit={bytes}")));
         let mut worker = Worker::start(&arguments, &environment()).map_err(Failure::request)?;
         let first = worker.receive(OPENING, &|| self.interrupted.load(Ordering::SeqCst));
-        let message = first.map_err(|error| self.failure(&error))?;
-        match message {
+        match first.map_err(|error| self.failure(&error))? {
+            Message::Ready(ready) => Ok((worker, *ready)),
             Message::Refused { message } => {
                 let auto = self.selection.device == DeviceRequest::Auto.to_string();
                 let code = if auto { Failure::CASE } else { Failure::REQUEST };
                 Err(Failure { code, message })
             }
-            ready => {
-                self.worker = Some(worker);
-                Ok(ready)
+            Message::Measured(_) => {
+                Err(Failure { code: Failure::CASE, message: OUT_OF_TURN.to_owned() })
             }
         }
     }
@@ -282,13 +285,8 @@ impl Bench {
     }
 
     /// The journal's first line.
-    fn describe(&self, ready: &Message) -> Run {
-        let (device, bytes, reason, held) = match ready {
-            Message::Ready { device, memory_limit_bytes, memory_limit_reason, held } => {
-                ((**device).clone(), *memory_limit_bytes, memory_limit_reason.clone(), *held)
-            }
-            _ => unreachable!("`open` returns nothing else"),
-        };
+    fn describe(&self, ready: Ready) -> Run {
+        let Ready { device, memory_limit_bytes, memory_limit_reason, held } = ready;
         if !held {
             eprintln!(
                 "fragbench: launches cannot be held (CUDA_LAUNCH_BLOCKING, a profiler or a sanitizer?): every row is flagged"
@@ -309,8 +307,8 @@ impl Bench {
                 .collect(),
             arguments: std::env::args().skip(1).collect(),
             selection: self.selection.clone(),
-            memory_limit_bytes: bytes,
-            memory_limit_reason: reason,
+            memory_limit_bytes,
+            memory_limit_reason,
             started: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             host: host::machine(),
             device,
@@ -369,34 +367,25 @@ impl Bench {
 
     /// One group. A worker that fails costs its group, and the next group gets a fresh one.
     fn perform(&mut self, plan: &Plan) -> Result<Group, Failure> {
-        if self.worker.is_none() {
-            self.open()?;
-        }
-        let interrupted = self.interrupted.clone();
-        let Some(worker) = &mut self.worker else { unreachable!("`open` has set it") };
-        let request = Request { plan: plan.clone() };
-        let answer = worker.send(&request).and_then(|()| {
-            worker.receive::<Message>(GROUP, &|| interrupted.load(Ordering::SeqCst))
+        let mut worker = match self.worker.take() {
+            Some(worker) => worker,
+            None => self.open()?.0,
+        };
+        let answer = worker.send(&Request { plan: plan.clone() }).and_then(|()| {
+            worker.receive::<Message>(GROUP, &|| self.interrupted.load(Ordering::SeqCst))
         });
+        let failed = |reason: String| Ok(plan.record(Status::Failed, Some(reason)));
         match answer {
             Ok(Message::Measured(answer)) => {
                 let Answer { group, device_lost } = *answer;
-                if device_lost {
-                    self.worker = None;
+                if !device_lost {
+                    self.worker = Some(worker);
                 }
                 Ok(group)
             }
-            // The caller sees the flag as well, and drops the record.
-            Err(WorkerError::Interrupted) => Ok(plan.record(Status::Failed, None)),
-            Ok(_) => {
-                self.worker = None;
-                let reason = "the worker process answered out of turn".to_owned();
-                Ok(plan.record(Status::Failed, Some(reason)))
-            }
-            Err(error) => {
-                self.worker = None;
-                Ok(plan.record(Status::Failed, Some(error.to_string())))
-            }
+            Ok(_) => failed(OUT_OF_TURN.to_owned()),
+            // An interruption among them: the caller sees the flag as well, and drops the record.
+            Err(error) => failed(error.to_string()),
         }
     }
 }

@@ -29,16 +29,7 @@ pub struct Arguments {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Message {
     /// The device is open.
-    Ready {
-        /// Its facts.
-        device: Box<DeviceFacts>,
-        /// The memory limit in force, in bytes.
-        memory_limit_bytes: u64,
-        /// Why it is what it is.
-        memory_limit_reason: String,
-        /// Whether launches can be held.
-        held: bool,
-    },
+    Ready(Box<Ready>),
     /// The device cannot be used: a sentence for the user.
     Refused {
         /// The sentence.
@@ -46,6 +37,19 @@ pub enum Message {
     },
     /// A group was measured.
     Measured(Box<Answer>),
+}
+
+/// An opened device.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Ready {
+    /// Its facts.
+    pub device: DeviceFacts,
+    /// The memory limit in force, in bytes.
+    pub memory_limit_bytes: u64,
+    /// Why it is what it is.
+    pub memory_limit_reason: String,
+    /// Whether launches can be held.
+    pub held: bool,
 }
 
 /// What a parent asks.
@@ -75,11 +79,11 @@ fn open(arguments: &Arguments) -> Result<(Message, Session), DeviceError> {
     let facts = device.facts().clone();
     let MemoryLimit { bytes, reason } =
         memory_limit(&facts, arguments.memory_limit, mps_is_running());
-    let ready = Message::Ready {
-        device: Box::new(facts),
+    let ready = Message::Ready(Box::new(Ready {
+        device: facts,
         memory_limit_bytes: bytes,
         memory_limit_reason: reason,
         held: device.is_held(),
-    };
+    }));
     Ok((ready, Session::new(device, arguments.seed, bytes)))
 }

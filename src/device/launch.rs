@@ -89,6 +89,10 @@ impl<'a> Launch<'a> {
         {
             return Err(refused("the fragment or the index has an impossible width".to_owned()));
         }
+        let items = if entry.walks_index() { shape.fragments } else { shape.units };
+        if items == 0 {
+            return Err(refused("there is nothing to do".to_owned()));
+        }
         let payload = shape.units.checked_mul(UNIT_BYTES);
         let footprint = shape.slots.checked_mul(UNIT_BYTES << shape.unit_shift);
         let index = shape.fragments.checked_mul(u64::from(shape.index_entry_bytes));

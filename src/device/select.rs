@@ -76,7 +76,7 @@ pub fn nvidia_hint() -> Option<String> {
 }
 
 /// Which of the listed devices a request means: `Auto` is the first GPU, or the host where nothing
-/// hints at NVIDIA. `error` is what [`list`] said of the driver, `hint` what [`nvidia_hint`] found.
+/// hints at NVIDIA. `error` is what [`list`](super::list) said of the driver, `hint` what [`nvidia_hint`] found.
 ///
 /// # Errors
 ///

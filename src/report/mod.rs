@@ -1,6 +1,6 @@
 //! Rows into bytes and text. Pure functions; nothing here reads, writes or measures.
 //!
-//! [`csv`] and [`json`] write the whole table for programs, [`markdown`] a page for people,
+//! [`csv()`] and [`json`] write the whole table for programs, [`markdown`] a page for people,
 //! [`answer`] and [`table`] what a run shows on a terminal. Strings of rows come from files and are
 //! never trusted: control characters are spelled out wherever a person reads.
 

@@ -45,8 +45,8 @@ impl JournalWriter {
         Ok(writer)
     }
 
-    /// Goes on with a journal that [`Journal::read`] read: cuts off what is torn, behind
-    /// [`Journal::whole_bytes`], and appends.
+    /// Goes on with a journal that [`Journal::read`](super::Journal::read) read: cuts off what is torn, behind
+    /// [`Journal::whole_bytes`](super::Journal::whole_bytes), and appends.
     ///
     /// # Errors
     ///
