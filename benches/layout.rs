@@ -5,8 +5,8 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use fragbench::layout::Layout;
-use fragbench::record::{Order, PatternName};
+use fragbench::layout::{Layout, Pattern, Spec};
+use fragbench::record::Order;
 use rayon::ThreadPoolBuilder;
 
 const FRAGMENT_BYTES: u64 = 16;
@@ -30,8 +30,14 @@ fn is_measured() -> bool {
 fn shuffled(fragments: u64) -> Layout {
     let payload_bytes = fragments * FRAGMENT_BYTES;
     let footprint_bytes = payload_bytes * SLOTS_PER_FRAGMENT;
-    Layout::new(PatternName::Shuffled, FRAGMENT_BYTES, footprint_bytes, payload_bytes, 1)
-        .expect("sizes are powers of two")
+    let spec = Spec {
+        pattern: Pattern::SHUFFLED,
+        fragment_bytes: FRAGMENT_BYTES,
+        offset_bytes: 0,
+        footprint_bytes,
+        payload_bytes,
+    };
+    Layout::new(spec, 1).expect("sizes are powers of two")
 }
 
 fn bench_index(criterion: &mut Criterion, layout: &Layout) {

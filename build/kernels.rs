@@ -8,16 +8,47 @@ use super::manifest::Manifest;
 use super::nvcc::{Environment, Nvcc};
 use super::sources;
 
-/// The kernels' modules, each made from `cuda/<name>.cu`.
-const NAMES: [&str; 3] = ["access", "control", "verify"];
+/// A module of kernels, made from `cuda/<file>`.
+struct Source {
+    name: &'static str,
+    file: &'static str,
+    /// No `-lineinfo`: it puts paths into the PTX.
+    flags: [&'static str; 3],
+    /// The lowest compute capability that the module runs on.
+    capability: (u32, u32),
+    /// The PTX version that the module is labelled with. nvcc labels PTX with its own, and a driver
+    /// refuses what is newer than itself.
+    ptx_version: &'static str,
+}
 
-/// Turing is the oldest GPU that nvcc 13 compiles for. No `-lineinfo`: it puts paths into the PTX.
-const FLAGS: [&str; 3] = ["--ptx", "-arch=compute_75", "-O3"];
+/// Turing is the oldest GPU that nvcc 13 compiles for. The instructions need no more than PTX 7.0,
+/// which drivers from CUDA 11.0 on (2020) load.
+const fn for_all(name: &'static str, file: &'static str) -> Source {
+    let flags = ["--ptx", "-arch=compute_75", "-O3"];
+    Source { name, file, flags, capability: (7, 5), ptx_version: "7.0" }
+}
 
-/// The PTX version that every module is labelled with. nvcc labels PTX with its own, and a driver
-/// refuses what is newer than itself; the instructions used here need no more than this, which
-/// drivers from CUDA 11.0 on (2020) load.
-const PTX_VERSION: &str = "7.0";
+const SOURCES: [Source; 5] = [
+    for_all("access", "access.cu"),
+    // The same kernels with hints to the caches: Ampere and later, drivers from CUDA 11.4 on (2021).
+    Source {
+        name: "access_80",
+        file: "access.cu",
+        flags: ["--ptx", "-arch=compute_80", "-O3"],
+        capability: (8, 0),
+        ptx_version: "7.4",
+    },
+    // Bulk asynchronous copies: Hopper and later, drivers from CUDA 12.0 on.
+    Source {
+        name: "bulk",
+        file: "bulk.cu",
+        flags: ["--ptx", "-arch=compute_90", "-O3"],
+        capability: (9, 0),
+        ptx_version: "8.0",
+    },
+    for_all("control", "control.cu"),
+    for_all("verify", "verify.cu"),
+];
 
 /// The text of each module, and what it was made from.
 pub fn build(
@@ -29,29 +60,30 @@ pub fn build(
     let mut made = Manifest::default();
     let mut nvcc = None;
     let mut listing = String::new();
-    for name in NAMES {
-        let hash = sources::sha256_of_unit(&folders.cuda, &format!("{name}.cu"))
+    for source in &SOURCES {
+        let name = source.name;
+        let hash = sources::sha256_of_unit(&folders.cuda, source.file)
             .map_err(|error| error.to_string())?;
-        let ptx = if !regenerate && is_current(recorded, name, &hash) {
+        let ptx = if !regenerate && is_current(recorded, source, &hash) {
             sources::read_text(&folders.prebuilt.join(format!("{name}.ptx")))
                 .map_err(|error| error.to_string())?
         } else {
             if nvcc.is_none() {
                 nvcc = Some(
-                    Nvcc::find(environment).map_err(|why| needs_nvcc(name, regenerate, &why))?,
+                    Nvcc::find(environment).map_err(|why| needs_nvcc(source, regenerate, &why))?,
                 );
             }
             let nvcc = nvcc.as_ref().expect("it was found above");
             made.set(name, "nvcc", &nvcc.version);
-            compile(folders, nvcc, name)?
+            compile(folders, nvcc, source)?
         };
         made.set(name, "source_sha256", &hash);
-        made.set(name, "flags", &FLAGS.join(" "));
-        made.set(name, "ptx_version", PTX_VERSION);
+        made.set(name, "flags", &source.flags.join(" "));
+        made.set(name, "ptx_version", source.ptx_version);
         made.set(name, "ptx_sha256", &sources::sha256_of(&ptx));
         fs::write(folders.out.join(format!("{name}.ptx")), &ptx)
             .map_err(|error| format!("{name}.ptx: {error}"))?;
-        listing.push_str(&entry(name, &ptx)?);
+        listing.push_str(&entry(source, &ptx)?);
     }
     let text = format!(
         "/// Every module of the build, by name.\npub static MODULES: &[Module] = &[\n{listing}];\n"
@@ -61,18 +93,19 @@ pub fn build(
     Ok(made)
 }
 
-fn is_current(recorded: &Manifest, name: &str, hash: &str) -> bool {
-    recorded.get(name, "source_sha256") == Some(hash)
-        && recorded.get(name, "flags") == Some(&FLAGS.join(" "))
-        && recorded.get(name, "ptx_version") == Some(PTX_VERSION)
+fn is_current(recorded: &Manifest, source: &Source, hash: &str) -> bool {
+    recorded.get(source.name, "source_sha256") == Some(hash)
+        && recorded.get(source.name, "flags") == Some(&source.flags.join(" "))
+        && recorded.get(source.name, "ptx_version") == Some(source.ptx_version)
 }
 
-fn needs_nvcc(name: &str, regenerate: bool, why: &str) -> String {
+fn needs_nvcc(source: &Source, regenerate: bool, why: &str) -> String {
+    let Source { name, file, .. } = source;
     let cause = if regenerate {
         "the feature `regenerate` compiles every kernel anew".to_owned()
     } else {
         format!(
-            "cuda/{name}.cu, a header that it includes, or its compiler flags differ from what \
+            "cuda/{file}, a header that it includes, or its compiler flags differ from what \
              cuda/prebuilt/{name}.ptx was made from, so it has to be compiled anew"
         )
     };
@@ -82,19 +115,22 @@ fn needs_nvcc(name: &str, regenerate: bool, why: &str) -> String {
     )
 }
 
-fn compile(folders: &Folders, nvcc: &Nvcc, name: &str) -> Result<String, String> {
+fn compile(folders: &Folders, nvcc: &Nvcc, source: &Source) -> Result<String, String> {
+    let name = source.name;
     let raw = folders.out.join(format!("{name}.nvcc.ptx"));
-    nvcc.compile(&folders.cuda, &format!("{name}.cu"), &FLAGS, &raw)?;
+    nvcc.compile(&folders.cuda, source.file, &source.flags, &raw)?;
     let text = sources::read_text(&raw).map_err(|error| error.to_string())?;
-    lower_version(&text).ok_or_else(|| format!("nvcc's PTX of {name}.cu has no `.version` line"))
+    lower_version(&text, source.ptx_version)
+        .ok_or_else(|| format!("nvcc's PTX of {name} has no `.version` line"))
 }
 
-fn lower_version(ptx: &str) -> Option<String> {
+fn lower_version(ptx: &str, version: &str) -> Option<String> {
     let line = ptx.lines().find(|line| line.starts_with(".version "))?;
-    Some(ptx.replacen(line, &format!(".version {PTX_VERSION}"), 1))
+    Some(ptx.replacen(line, &format!(".version {version}"), 1))
 }
 
-fn entry(name: &str, ptx: &str) -> Result<String, String> {
+fn entry(source: &Source, ptx: &str) -> Result<String, String> {
+    let Source { name, capability, .. } = source;
     let (major, minor) = version_of(ptx)
         .ok_or_else(|| format!("cuda/prebuilt/{name}.ptx has no readable `.version` line"))?;
     let mut text = String::new();
@@ -102,8 +138,11 @@ fn entry(name: &str, ptx: &str) -> Result<String, String> {
         text,
         "    Module {{\n        name: \"{name}\",\n        \
          ptx: include_str!(concat!(env!(\"OUT_DIR\"), \"/{name}.ptx\")),\n        \
-         sha256: \"{}\",\n        ptx_version: ({major}, {minor}),\n    }},",
-        sources::sha256_of(ptx)
+         sha256: \"{}\",\n        ptx_version: ({major}, {minor}),\n        \
+         least_capability: ({}, {}),\n    }},",
+        sources::sha256_of(ptx),
+        capability.0,
+        capability.1
     )
     .expect("a string takes every text");
     Ok(text)

@@ -4,20 +4,44 @@
 
 #include <stdint.h>
 
-/** The smallest piece that a thread moves: one 16 B load. */
+/** The widest unit: the piece that one load or store of a thread moves. Units are 4, 8 or 16 B. */
 #define FRAGBENCH_UNIT_BYTES 16
-/** Threads of a block, in every kernel. */
+/** Threads of a block, where nothing else is said. */
 #define FRAGBENCH_BLOCK_THREADS 256
+/** Threads of a block of the gather copy kernels. */
+#define FRAGBENCH_GATHER_COPY_THREADS 128
+/** Threads of a block of the gather read kernels with narrow units. */
+#define FRAGBENCH_NARROW_THREADS 128
+/** Units of 4 B that each thread of the gather read kernels has in flight. */
+#define FRAGBENCH_NARROW_RUN_4 32
+/** Units of 8 B that each thread of the gather read kernels has in flight. */
+#define FRAGBENCH_NARROW_RUN_8 16
 /** 64-bit sums that a launch spreads its result over, so that atomics do not queue up. */
 #define FRAGBENCH_SUM_SLOTS 4096
 /** Units that each thread of the read kernel has in flight. */
 #define FRAGBENCH_READ_DEPTH 4
+/** Units that each thread of the write kernel writes. */
+#define FRAGBENCH_WRITE_DEPTH 1
 /** Units that each thread of the copy kernel moves. */
 #define FRAGBENCH_COPY_DEPTH 1
-/** Units that each thread of the gather read kernels has in flight. */
+/** Units of 16 B that each thread of the gather read kernels has in flight. */
 #define FRAGBENCH_GATHER_READ_DEPTH 4
-/** Units that each thread of the gather copy kernels has in flight. */
+/** Units of 16 B that each thread of the gather copy kernels has in flight. */
 #define FRAGBENCH_GATHER_COPY_DEPTH 2
+/** Units of 16 B that each thread of the scatter copy kernels has in flight. */
+#define FRAGBENCH_SCATTER_COPY_DEPTH 1
+/** Units of 16 B that each thread of the strided gather kernels has in flight. */
+#define FRAGBENCH_STRIDED_GATHER_DEPTH 4
+/** How many times deeper every other kernel of a layout is with units of 8 or 4 B. */
+#define FRAGBENCH_NARROW_FACTOR 2
+/** Bytes that a block of the bulk kernels that read has under way. */
+#define FRAGBENCH_BULK_READ_BYTES 16384
+/** Threads of such a block. */
+#define FRAGBENCH_BULK_READ_THREADS 128
+/** Bytes that a block of the bulk kernels that copy has under way. */
+#define FRAGBENCH_BULK_COPY_BYTES 2048
+/** Threads of such a block: one warp. */
+#define FRAGBENCH_BULK_COPY_THREADS 32
 /** Units (or index entries) of a block on the host: the grain that threads share work by. */
 #define FRAGBENCH_HOST_BLOCK_UNITS 4096
 
@@ -29,13 +53,17 @@
 #define FRAGBENCH_PATTERN_SHUFFLED 2
 /** Any slot, with replacement. */
 #define FRAGBENCH_PATTERN_RANDOM 3
+/** Every other slot; permuted unless sorted. */
+#define FRAGBENCH_PATTERN_CHECKERBOARD 4
+/** The free slots of a random occupancy. */
+#define FRAGBENCH_PATTERN_HOLES 5
 
 /** Everything a launch needs to know. Addresses are 64-bit integers, so that the layout of the
  * struct is the same for both compilers. */
 struct fragment_task {
-    /** Address of the memory that fragments are read from. */
+    /** Address of the memory that is read: the first slot of a gather. */
     uint64_t source;
-    /** Address of the contiguous range that is written. */
+    /** Address of the memory that is written: the first slot of a scatter. */
     uint64_t destination;
     /** Address of the index: the slot of each fragment. */
     uint64_t index;
@@ -47,8 +75,12 @@ struct fragment_task {
     uint64_t fragments;
     /** Slots of the layout: places of one fragment's length in the footprint. */
     uint64_t slots;
-    /** Slots of a stride: slots / fragments, rounded down. */
+    /** Slots of a stride. */
     uint64_t stride;
+    /** Fragments of a window that a shuffle stays within; 0 without windows. */
+    uint64_t window;
+    /** Units between the begin of the arena's data and its first slot. */
+    uint64_t origin;
     /** Key of the layout's random choices. */
     uint64_t layout_key;
     /** Key of the source data. */
@@ -61,6 +93,10 @@ struct fragment_task {
     uint32_t pattern;
     /** 1 where the fragments are visited in address order, else 0. */
     uint32_t sorted;
+    /** Length of a unit: 4, 8 or 16 bytes. */
+    uint32_t unit_bytes;
+    /** Keeps the length of the struct a multiple of 8; 0. */
+    uint32_t reserved;
 };
 
 #endif

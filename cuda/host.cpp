@@ -3,9 +3,22 @@
  * FRAGBENCH_HOST_BLOCK_UNITS units (or index entries), and returns what it adds to the sums. */
 #include "index.h"
 
-struct unit_words {
+struct unit_16 {
     uint64_t low, high;
 };
+
+/* fb_weigh of a unit, for inner loops whose unit is known to the compiler. */
+static inline uint64_t weigh(unit_16 unit, uint64_t position) {
+    return fb_weigh(sizeof unit, position, {unit.low, unit.high});
+}
+
+static inline uint64_t weigh(uint64_t unit, uint64_t position) {
+    return fb_weigh(sizeof unit, position, {unit, 0});
+}
+
+static inline uint64_t weigh(uint32_t unit, uint64_t position) {
+    return fb_weigh(sizeof unit, position, {unit, 0});
+}
 
 struct range {
     uint64_t first, last;
@@ -17,45 +30,75 @@ static inline range items_of(uint64_t first_block, uint64_t last_block, uint64_t
     return {first < items ? first : items, last < items ? last : items};
 }
 
-static inline uint64_t sum_run(const unit_words *from, uint64_t units, uint64_t unit) {
+template <typename Unit>
+static inline uint64_t sum_run(const Unit *from, uint64_t units, uint64_t unit) {
     uint64_t sum = 0;
-    for (uint64_t j = 0; j < units; j++) sum += fb_weigh(unit + j, from[j].low, from[j].high);
+    for (uint64_t j = 0; j < units; j++) sum += weigh(from[j], unit + j);
     return sum;
 }
 
-static inline void copy_run(unit_words *to, const unit_words *from, uint64_t units) {
+template <typename Unit>
+static inline void copy_run(Unit *to, const Unit *from, uint64_t units) {
     for (uint64_t j = 0; j < units; j++) to[j] = from[j];
 }
 
-/* Calls body(source, unit, units) for each run of payload that lies in one piece. */
-template <typename Entry, typename Body>
-static inline void each_run(const fragment_task *task, range units, Body body) {
-    const unit_words *source = (const unit_words *)task->source;
-    const Entry *index = (const Entry *)task->index;
+/* Calls body(arena unit, unit, units) for each run of payload that lies in one piece, with the slot
+ * of each fragment from `slot`. */
+template <typename Slot, typename Body>
+static inline void each_run(const fragment_task *task, range units, Slot slot, Body body) {
     for (uint64_t unit = units.first; unit < units.last;) {
         const uint64_t fragment = fb_fragment_of(unit, task->unit_shift);
         const uint64_t end = (fragment + 1) << task->unit_shift;
         const uint64_t length = (end < units.last ? end : units.last) - unit;
-        body(source + fb_source_unit(index[fragment], unit, task->unit_shift), unit, length);
+        body(fb_arena_unit(slot(fragment), unit, task->unit_shift), unit, length);
         unit += length;
     }
 }
 
-template <typename Entry>
-static inline uint64_t gather_read(const fragment_task *task, range units) {
+template <typename Unit, typename Slot>
+static inline uint64_t read_runs(const fragment_task *task, range units, Slot slot) {
+    const Unit *source = (const Unit *)task->source;
     uint64_t sum = 0;
-    each_run<Entry>(task, units, [&](const unit_words *from, uint64_t unit, uint64_t length) {
-        sum += sum_run(from, length, unit);
+    each_run(task, units, slot, [&](uint64_t at, uint64_t unit, uint64_t length) {
+        sum += sum_run(source + at, length, unit);
     });
     return sum;
 }
 
-template <typename Entry>
-static inline uint64_t gather_copy(const fragment_task *task, range units) {
-    unit_words *destination = (unit_words *)task->destination;
-    each_run<Entry>(task, units, [&](const unit_words *from, uint64_t unit, uint64_t length) {
-        copy_run(destination + unit, from, length);
+template <typename Entry, typename Unit>
+static inline uint64_t gather_read(const fragment_task *task, range units) {
+    const Entry *index = (const Entry *)task->index;
+    return read_runs<Unit>(task, units, [&](uint64_t fragment) -> uint64_t {
+        return index[fragment];
     });
+}
+
+template <typename Unit>
+static inline uint64_t strided_gather(const fragment_task *task, range units) {
+    return read_runs<Unit>(task, units, [&](uint64_t fragment) { return fragment * task->stride; });
+}
+
+template <typename Entry, typename Unit>
+static inline uint64_t gather_copy(const fragment_task *task, range units) {
+    const Entry *index = (const Entry *)task->index;
+    const Unit *source = (const Unit *)task->source;
+    Unit *destination = (Unit *)task->destination;
+    each_run(task, units, [&](uint64_t fragment) -> uint64_t { return index[fragment]; },
+             [&](uint64_t at, uint64_t unit, uint64_t length) {
+                 copy_run(destination + unit, source + at, length);
+             });
+    return 0;
+}
+
+template <typename Entry, typename Unit>
+static inline uint64_t scatter_copy(const fragment_task *task, range units) {
+    const Entry *index = (const Entry *)task->index;
+    const Unit *source = (const Unit *)task->source;
+    Unit *destination = (Unit *)task->destination;
+    each_run(task, units, [&](uint64_t fragment) -> uint64_t { return index[fragment]; },
+             [&](uint64_t at, uint64_t unit, uint64_t length) {
+                 copy_run(destination + at, source + unit, length);
+             });
     return 0;
 }
 
@@ -65,36 +108,50 @@ static inline uint64_t gather_copy(const fragment_task *task, range units) {
 
 FRAGBENCH_HOST(read) {
     const range units = items_of(first_block, last_block, task->units);
-    return sum_run((const unit_words *)task->source + units.first, units.last - units.first,
+    return sum_run((const unit_16 *)task->source + units.first, units.last - units.first,
                    units.first);
 }
 
 FRAGBENCH_HOST(copy) {
     const range units = items_of(first_block, last_block, task->units);
-    copy_run((unit_words *)task->destination + units.first,
-             (const unit_words *)task->source + units.first, units.last - units.first);
+    copy_run((unit_16 *)task->destination + units.first,
+             (const unit_16 *)task->source + units.first, units.last - units.first);
     return 0;
 }
 
-FRAGBENCH_HOST(gather_read_4) {
-    return gather_read<uint32_t>(task, items_of(first_block, last_block, task->units));
+FRAGBENCH_HOST(write) {
+    const range units = items_of(first_block, last_block, task->units);
+    unit_16 *destination = (unit_16 *)task->destination;
+    for (uint64_t unit = units.first; unit < units.last; unit++) {
+        destination[unit] = {fb_written(task->data_key, 2 * unit),
+                             fb_written(task->data_key, 2 * unit + 1)};
+    }
+    return 0;
 }
 
-FRAGBENCH_HOST(gather_read_8) {
-    return gather_read<uint64_t>(task, items_of(first_block, last_block, task->units));
-}
+#define FRAGBENCH_HOST_RUNS(name, ...)                                                             \
+    FRAGBENCH_HOST(name) {                                                                         \
+        return __VA_ARGS__(task, items_of(first_block, last_block, task->units));                  \
+    }
 
-FRAGBENCH_HOST(gather_copy_4) {
-    return gather_copy<uint32_t>(task, items_of(first_block, last_block, task->units));
-}
+#define FRAGBENCH_HOST_LAYOUT(i, Entry, u, Unit)                                                   \
+    FRAGBENCH_HOST_RUNS(gather_read_##i##_##u, gather_read<Entry, Unit>)                           \
+    FRAGBENCH_HOST_RUNS(gather_copy_##i##_##u, gather_copy<Entry, Unit>)                           \
+    FRAGBENCH_HOST_RUNS(scatter_copy_##i##_##u, scatter_copy<Entry, Unit>)
 
-FRAGBENCH_HOST(gather_copy_8) {
-    return gather_copy<uint64_t>(task, items_of(first_block, last_block, task->units));
-}
+FRAGBENCH_HOST_LAYOUT(i4, uint32_t, u4, uint32_t)
+FRAGBENCH_HOST_LAYOUT(i4, uint32_t, u8, uint64_t)
+FRAGBENCH_HOST_LAYOUT(i4, uint32_t, u16, unit_16)
+FRAGBENCH_HOST_LAYOUT(i8, uint64_t, u4, uint32_t)
+FRAGBENCH_HOST_LAYOUT(i8, uint64_t, u8, uint64_t)
+FRAGBENCH_HOST_LAYOUT(i8, uint64_t, u16, unit_16)
+FRAGBENCH_HOST_RUNS(strided_gather_u4, strided_gather<uint32_t>)
+FRAGBENCH_HOST_RUNS(strided_gather_u8, strided_gather<uint64_t>)
+FRAGBENCH_HOST_RUNS(strided_gather_u16, strided_gather<unit_16>)
 
 FRAGBENCH_HOST(fill) {
     const range units = items_of(first_block, last_block, task->units);
-    unit_words *destination = (unit_words *)task->destination;
+    unit_16 *destination = (unit_16 *)task->destination;
     for (uint64_t unit = units.first; unit < units.last; unit++) {
         destination[unit] = {fb_value(task->data_key, 2 * unit),
                              fb_value(task->data_key, 2 * unit + 1)};
@@ -102,61 +159,25 @@ FRAGBENCH_HOST(fill) {
     return 0;
 }
 
-/* 1 where the unit does not hold the random bits of position `from`. */
-static inline uint64_t unit_differs(unit_words words, uint64_t data_key, uint64_t from) {
-    return words.low != fb_value(data_key, 2 * from) || words.high != fb_value(data_key, 2 * from + 1);
-}
-
-FRAGBENCH_HOST(check_fill) {
-    const range units = items_of(first_block, last_block, task->units);
-    const unit_words *source = (const unit_words *)task->source;
-    uint64_t differing = 0;
-    for (uint64_t unit = units.first; unit < units.last; unit++) {
-        differing += unit_differs(source[unit], task->data_key, unit);
+/* An entry point that sums what `term` gives for each item. */
+#define FRAGBENCH_HOST_SUM(name, items, term)                                                      \
+    FRAGBENCH_HOST(name) {                                                                         \
+        const range each = items_of(first_block, last_block, task->items);                         \
+        uint64_t sum = 0;                                                                          \
+        for (uint64_t i = each.first; i < each.last; i++) sum += (term);                           \
+        return sum;                                                                                \
     }
-    return differing;
-}
 
-FRAGBENCH_HOST(check_destination) {
-    const range units = items_of(first_block, last_block, task->units);
-    const unit_words *destination = (const unit_words *)task->destination;
-    uint64_t differing = 0;
-    for (uint64_t unit = units.first; unit < units.last; unit++) {
-        differing += unit_differs(destination[unit], task->data_key, fb_expected_unit(task, unit));
-    }
-    return differing;
-}
-
-FRAGBENCH_HOST(expect_checksum) {
-    const range units = items_of(first_block, last_block, task->units);
-    uint64_t sum = 0;
-    for (uint64_t unit = units.first; unit < units.last; unit++) {
-        const uint64_t from = fb_expected_unit(task, unit);
-        sum += fb_weigh(unit, fb_value(task->data_key, 2 * from),
-                        fb_value(task->data_key, 2 * from + 1));
-    }
-    return sum;
-}
-
-FRAGBENCH_HOST(check_index) {
-    const range entries = items_of(first_block, last_block, task->fragments);
-    uint64_t differing = 0;
-    for (uint64_t i = entries.first; i < entries.last; i++) differing += fb_index_differs(task, i);
-    return differing;
-}
-
-FRAGBENCH_HOST(sum_index) {
-    const range entries = items_of(first_block, last_block, task->fragments);
-    uint64_t sum = 0;
-    for (uint64_t i = entries.first; i < entries.last; i++) {
-        sum += fb_mix(fb_index_slot(task->index, task->index_entry_bytes, i));
-    }
-    return sum;
-}
-
-FRAGBENCH_HOST(expect_index_sum) {
-    const range entries = items_of(first_block, last_block, task->fragments);
-    uint64_t sum = 0;
-    for (uint64_t i = entries.first; i < entries.last; i++) sum += fb_mix(fb_layout_slot(task, i));
-    return sum;
-}
+FRAGBENCH_HOST_SUM(check_fill, units,
+                   fb_differ(fb_unit_at(task->source, FRAGBENCH_UNIT_BYTES, i),
+                             fb_unit_value(task->data_key, FRAGBENCH_UNIT_BYTES, i)))
+FRAGBENCH_HOST_SUM(check_gathered, units, fb_gathered_differs(task, i))
+FRAGBENCH_HOST_SUM(check_scattered, units, fb_scattered_differs(task, i))
+FRAGBENCH_HOST_SUM(check_gaps, units, fb_gap_differs(task, i))
+FRAGBENCH_HOST_SUM(check_written, units, fb_written_differs(task, i))
+FRAGBENCH_HOST_SUM(expect_checksum, units,
+                   fb_weigh(task->unit_bytes, i, fb_gathered_value(task, i)))
+FRAGBENCH_HOST_SUM(check_index, fragments, fb_index_differs(task, i))
+FRAGBENCH_HOST_SUM(sum_index, fragments,
+                   fb_mix(fb_index_slot(task->index, task->index_entry_bytes, i)))
+FRAGBENCH_HOST_SUM(expect_index_sum, fragments, fb_mix(fb_layout_slot(task, i)))

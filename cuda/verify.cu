@@ -13,6 +13,14 @@ __device__ __forceinline__ void add_to_slot(uint64_t sums, unsigned long long su
     for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (end);                  \
          i += (uint64_t)gridDim.x * blockDim.x)
 
+/* A kernel that adds what `term` gives for each item to the sums. */
+#define FRAGBENCH_SUM(name, items, term)                                                           \
+    extern "C" __global__ void fragbench_##name(const fragment_task task) {                        \
+        unsigned long long sum = 0;                                                                \
+        FRAGBENCH_EACH(i, task.items) sum += (term);                                               \
+        add_to_slot(task.sums, sum);                                                               \
+    }
+
 /* Writes each unit of the destination's random bits. */
 extern "C" __global__ void fragbench_fill(const fragment_task task) {
     ulonglong2 *destination = (ulonglong2 *)task.destination;
@@ -23,60 +31,30 @@ extern "C" __global__ void fragbench_fill(const fragment_task task) {
 }
 
 /* Counts the units of the source that do not hold the random bits of their position. */
-extern "C" __global__ void fragbench_check_fill(const fragment_task task) {
-    const ulonglong2 *source = (const ulonglong2 *)task.source;
-    unsigned long long differing = 0;
-    FRAGBENCH_EACH(unit, task.units) {
-        const ulonglong2 words = source[unit];
-        differing += words.x != fb_value(task.data_key, 2 * unit) ||
-                     words.y != fb_value(task.data_key, 2 * unit + 1);
-    }
-    add_to_slot(task.sums, differing);
-}
+FRAGBENCH_SUM(check_fill, units,
+              fb_differ(fb_unit_at(task.source, FRAGBENCH_UNIT_BYTES, i),
+                        fb_unit_value(task.data_key, FRAGBENCH_UNIT_BYTES, i)))
 
-/* Counts the units of the destination that do not hold the bits that the layout puts there. */
-extern "C" __global__ void fragbench_check_destination(const fragment_task task) {
-    const ulonglong2 *destination = (const ulonglong2 *)task.destination;
-    unsigned long long differing = 0;
-    FRAGBENCH_EACH(unit, task.units) {
-        const uint64_t from = fb_expected_unit(&task, unit);
-        const ulonglong2 words = destination[unit];
-        differing += words.x != fb_value(task.data_key, 2 * from) ||
-                     words.y != fb_value(task.data_key, 2 * from + 1);
-    }
-    add_to_slot(task.sums, differing);
-}
+/* Counts the units of the destination that do not hold the bits that a gather puts there. */
+FRAGBENCH_SUM(check_gathered, units, fb_gathered_differs(&task, i))
+
+/* Counts the units of payload that the arena does not hold where a scatter puts them. */
+FRAGBENCH_SUM(check_scattered, units, fb_scattered_differs(&task, i))
+
+/* Counts the units of the arena that lie in no fragment and have changed. */
+FRAGBENCH_SUM(check_gaps, units, fb_gap_differs(&task, i))
+
+/* Counts the units of the destination that are not what the write kernel puts there. */
+FRAGBENCH_SUM(check_written, units, fb_written_differs(&task, i))
 
 /* The checksum that a read of the layout has to give, without reading the source. */
-extern "C" __global__ void fragbench_expect_checksum(const fragment_task task) {
-    unsigned long long sum = 0;
-    FRAGBENCH_EACH(unit, task.units) {
-        const uint64_t from = fb_expected_unit(&task, unit);
-        sum += fb_weigh(unit, fb_value(task.data_key, 2 * from),
-                        fb_value(task.data_key, 2 * from + 1));
-    }
-    add_to_slot(task.sums, sum);
-}
+FRAGBENCH_SUM(expect_checksum, units, fb_weigh(task.unit_bytes, i, fb_gathered_value(&task, i)))
 
 /* Counts the entries of the index that are not what the layout says. */
-extern "C" __global__ void fragbench_check_index(const fragment_task task) {
-    unsigned long long differing = 0;
-    FRAGBENCH_EACH(i, task.fragments) differing += fb_index_differs(&task, i);
-    add_to_slot(task.sums, differing);
-}
+FRAGBENCH_SUM(check_index, fragments, fb_index_differs(&task, i))
 
 /* A sum over the index that does not depend on its order. */
-extern "C" __global__ void fragbench_sum_index(const fragment_task task) {
-    unsigned long long sum = 0;
-    FRAGBENCH_EACH(i, task.fragments) {
-        sum += fb_mix(fb_index_slot(task.index, task.index_entry_bytes, i));
-    }
-    add_to_slot(task.sums, sum);
-}
+FRAGBENCH_SUM(sum_index, fragments, fb_mix(fb_index_slot(task.index, task.index_entry_bytes, i)))
 
 /* The same sum over the layout's closed form, unsorted. */
-extern "C" __global__ void fragbench_expect_index_sum(const fragment_task task) {
-    unsigned long long sum = 0;
-    FRAGBENCH_EACH(i, task.fragments) sum += fb_mix(fb_layout_slot(&task, i));
-    add_to_slot(task.sums, sum);
-}
+FRAGBENCH_SUM(expect_index_sum, fragments, fb_mix(fb_layout_slot(&task, i)))

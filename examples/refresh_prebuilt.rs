@@ -13,7 +13,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{env, fs, io};
 
-const FILES: [&str; 5] = ["access.ptx", "bindings.rs", "control.ptx", "manifest.txt", "verify.ptx"];
+const FILES: [&str; 7] = [
+    "access.ptx",
+    "access_80.ptx",
+    "bindings.rs",
+    "bulk.ptx",
+    "control.ptx",
+    "manifest.txt",
+    "verify.ptx",
+];
 
 fn main() -> ExitCode {
     if !cfg!(feature = "regenerate") {

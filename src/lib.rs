@@ -1,8 +1,8 @@
 //! fragbench measures what GPU memory fragmentation costs.
 //!
 //! Modules, each of which knows only those above it: [`record`] (what was measured), [`stats`],
-//! [`layout`], [`device`], [`kernel`], [`measure`], [`experiment`], [`summary`], [`report`],
-//! [`cli`].
+//! [`layout`], [`device`], [`kernel`], [`selftest`], [`measure`], [`experiment`], [`summary`],
+//! [`report`], [`cli`].
 
 #![deny(unsafe_code)]
 
@@ -14,5 +14,6 @@ pub mod layout;
 pub mod measure;
 pub mod record;
 pub mod report;
+pub mod selftest;
 pub mod stats;
 pub mod summary;

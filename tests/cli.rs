@@ -24,11 +24,11 @@ use tempfile::TempDir;
 
 /// One case too large for [`SMALL`], and two that fit; of the latter each is measured in seconds.
 const FILTERS: [&str; 2] =
-    ["*gather_read/pattern=shuffled/fragment=4KiB*", "*gather_copy*fragment=4KiB/footprint=256MiB"];
+    ["*gather_read/pattern=shuffled/fragment=4KiB*", "*gather_copy*fragment=64B/footprint=256MiB"];
 const CASES: [&str; 3] = [
     "bandwidth/kernel=gather_read/pattern=shuffled/fragment=4KiB/footprint=2GiB",
     "bandwidth/kernel=gather_read/pattern=shuffled/fragment=4KiB/footprint=256MiB",
-    "bandwidth/kernel=gather_copy/pattern=shuffled/fragment=4KiB/footprint=256MiB",
+    "bandwidth/kernel=gather_copy/pattern=shuffled/fragment=64B/footprint=256MiB",
 ];
 const SMALL: &str = "--memory-limit=440MiB";
 
@@ -238,6 +238,40 @@ fn workers_of(parent: u32) -> Vec<u32> {
         words.nth(1) == Some(b"worker") && words.any(|word| word == flag.as_bytes())
     };
     pids.filter(is_worker).collect()
+}
+
+#[test]
+fn a_selftest_that_cannot_be_is_refused() {
+    let folder = folder();
+    let selftest = |more: &[&'static str]| [&["selftest", "--device", "host"], more].concat();
+    refused(folder.path(), &["selftest", "--device=gpu0"], &["is no device", "fragbench devices"]);
+    refused(folder.path(), &["selftest", "--device", "cuda:99"], &["host"]);
+    refused(folder.path(), &selftest(&["--layouts", "0"]), &["layouts", "1..=100000"]);
+    refused(folder.path(), &selftest(&["--seed=-1"]), &["seed"]);
+    refused(folder.path(), &selftest(&["--format", "csv"]), &["text or json", "--format"]);
+    refused(folder.path(), &selftest(&["--out", "x.csv"]), &["x.csv", ".jsonl"]);
+    refused(folder.path(), &selftest(&["--suite", "quick"]), &["--suite"]);
+    fs::write(folder.path().join("x.jsonl"), "mine\n").unwrap();
+    let taken = ["x.jsonl exists already: name another file with --out"];
+    refused(folder.path(), &selftest(&["--out", "x.jsonl"]), &taken);
+}
+
+#[test]
+fn ctrl_c_ends_a_selftest_with_130() {
+    let folder = folder();
+    let path = folder.path().join("x.jsonl");
+    let mut command = Process::new(assert_cmd::cargo::cargo_bin("fragbench"));
+    command.args(["selftest", "--device", "host", "--layouts", "100000", "--out"]).arg(&path);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = child.spawn().unwrap();
+    wait_until(PATIENCE, "the run's line", || lines(&path) == 1);
+    let parent = child.id();
+    signal(parent, "INT");
+    let output = child.wait_with_output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{error}");
+    assert!(output.stdout.is_empty() && error.contains("interrupted after 0 kernels"), "{error}");
+    wait_until(Duration::from_secs(2), "the worker's end", || workers_of(parent).is_empty());
 }
 
 fn signal(pid: u32, name: &str) {

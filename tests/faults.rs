@@ -1,496 +1,341 @@
-//! Planted errors: every kernel is made to do what it should not, and the verification has to see
-//! it. An unfaulted run passes first, so that a check that always complains is found out as well.
+//! The selftest, which plants faults in every kernel, and any small layout against bytes that are
+//! worked out here.
 //!
-//! A fault is a launch of something else than what is expected, or a byte that is changed behind
-//! the verification's back. `FRAGBENCH_TEST_DEVICE` names the device (default `host`), so that the
-//! same tests run on a GPU: `FRAGBENCH_TEST_DEVICE=cuda:0 cargo test --test faults`.
+//! `FRAGBENCH_TEST_DEVICE` names the device (default `host`), so that the same tests run on a GPU:
+//! `FRAGBENCH_TEST_DEVICE=cuda:0 cargo test --test faults`.
 
-use fragbench::device::{self, Buffer, Device, SUM_BYTES, Span};
-use fragbench::kernel::{Access, GUARD_BYTES, Outcome, Verifier, copy_back, fill};
-use fragbench::layout::{Index, Layout, UNIT_BYTES, draw};
-use fragbench::record::{Order, PatternName};
+use std::collections::BTreeSet;
+
+use fragbench::device::{self, Buffer, Device, Movement, SUM_BYTES};
+use fragbench::kernel::{
+    Access, GUARD_BYTES, Operands, Outcome, Verifier, copy_back, fill, host_checksum,
+};
+use fragbench::layout::{Layout, Pattern, Spec, UNIT_BYTES, draw};
+use fragbench::record::{FaultKind, Order, Selftest, Status};
+use fragbench::selftest::{self, Subject};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
-/// The key of the source's data.
+/// Layouts of each kernel: every pattern has its turn in the layout's order and in that of addresses,
+/// and two processors are done in less than a minute in a debug build.
+const LAYOUTS: u64 = 20;
+
+/// The keys of the source's data and of what lies in a destination before.
 const DATA: u64 = 0x5EED;
+const POISON: u64 = 0xBAD;
 
-/// Length of a fragment and how many there are; none is a power of two, so that every kernel has a
-/// tail that fills no block.
-const SIZES: [(u64, u64); 4] = [(16, 9_001), (64, 2_503), (4 << 10, 67), (64 << 10, 7)];
-
-const ORDERS: [Order; 3] = [Order::Packed, Order::Sorted, Order::Scattered];
-
-fn patterns() -> [PatternName; 4] {
-    [PatternName::Contiguous, PatternName::Strided, PatternName::Shuffled, PatternName::Random]
-}
+/// By how much the words of the write kernel differ from their neighbours.
+const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 fn open() -> Box<dyn Device> {
     let id = std::env::var("FRAGBENCH_TEST_DEVICE").unwrap_or_else(|_| "host".to_owned());
     device::open(&id).unwrap_or_else(|error| panic!("{id}: {error}"))
 }
 
-#[track_caller]
-fn passes(outcome: Outcome, what: &str) {
-    assert!(outcome.compared > 0, "{what}: nothing was compared");
-    assert_eq!(outcome.mismatches, 0, "{what}: a sound run was rejected");
-}
-
-#[track_caller]
-fn caught(outcome: Outcome, what: &str) {
-    assert!(outcome.mismatches > 0, "{what}: the fault went unseen");
-}
-
-/// Where exactly so many items have to differ.
-#[track_caller]
-fn caught_exactly(outcome: Outcome, mismatches: u64, what: &str) {
-    assert_eq!(outcome.mismatches, mismatches, "{what}");
-}
-
-/// Changes one byte in a device's memory.
-fn flip(device: &dyn Device, span: Span<'_>, offset: u64) {
-    let byte = span.slice(offset, 1).unwrap();
-    let mut value = [0];
-    device.download(byte, &mut value).unwrap();
-    device.upload(byte, &[value[0] ^ 0x10]).unwrap();
-}
-
-/// Keys of poison, a fresh one each time.
-struct Poison(u64);
-
-impl Poison {
-    fn next(&mut self) -> u64 {
-        self.0 += 1;
-        draw(0xBAD, self.0)
-    }
-}
-
-/// What a kernel that writes is checked with.
-struct Writes<'a> {
-    verifier: &'a Verifier<'a>,
-    device: &'a dyn Device,
-    guarded: Span<'a>,
-    poison: Poison,
-}
-
-impl Writes<'_> {
-    /// Runs `launched` where `expected` should have run; the outcomes of destination and guard.
-    fn run(&mut self, expected: &Access<'_>, launched: Option<&Access<'_>>) -> (Outcome, Outcome) {
-        let launch = launched.map(|access| access.launch().unwrap());
-        let key = self.poison.next();
-        self.verifier.check_copy(expected, launch.as_ref(), self.guarded, key).unwrap()
-    }
-
-    /// A sound run, a run of nothing, and a byte changed behind a sound run in the destination and
-    /// in the guard.
-    fn basics(&mut self, access: &Access<'_>, what: &str) {
-        let (destination, guard) = self.run(access, Some(access));
-        passes(destination, what);
-        passes(guard, what);
-
-        // The destination held the right bytes a moment ago: stale ones must not count.
-        let (destination, _) = self.run(access, None);
-        let units = access.payload_bytes() / UNIT_BYTES;
-        caught_exactly(destination, units, &format!("{what}: stale destination"));
-
-        let key = self.poison.next();
-        self.verifier.poison(access, self.guarded, key).unwrap();
-        self.device.launch(&access.launch().unwrap()).unwrap();
-        let last = self.guarded.bytes() - 1;
-        for offset in [access.payload_bytes(), last] {
-            flip(self.device, self.guarded, offset);
-            let guard = self.verifier.check_guard(access, self.guarded, key).unwrap();
-            caught_exactly(guard, 1, &format!("{what}: a byte of the guard"));
-            passes(self.verifier.check_destination(access).unwrap(), what);
-            flip(self.device, self.guarded, offset);
+/// The kinds of faults that make sense for a kernel.
+fn kinds(movement: Option<Movement>) -> BTreeSet<FaultKind> {
+    use FaultKind::*;
+    let is_read = movement.is_some_and(Movement::is_read);
+    let mut kinds = BTreeSet::from([NothingLaunched, TailDropped, FragmentAdded]);
+    if movement != Some(Movement::Write) {
+        kinds.extend([SourceShifted, SourceFragmentByte]);
+        if movement != Some(Movement::ScatterCopy) {
+            kinds.insert(SourceGapByte);
         }
-        flip(self.device, self.guarded, access.payload_bytes() - 1);
-        let destination = self.verifier.check_destination(access).unwrap();
-        caught_exactly(destination, 1, &format!("{what}: a byte of the destination"));
     }
+    match is_read {
+        true => kinds.extend([LaunchedTwice]),
+        false => kinds.extend([DestinationShifted, DestinationByte, BehindByte]),
+    }
+    if movement.is_some_and(Movement::follows_index) {
+        kinds.extend([IndexShifted, FirstEntryWrong, MiddleEntryWrong, LastEntryWrong]);
+        kinds.insert(EntriesSwapped);
+    }
+    kinds
 }
 
-/// Which of the kernels without an index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stream {
-    Read,
-    Copy,
-    DriverCopy,
-}
-
-/// All faults of a kernel without an index; a fragment is a piece of its payload.
-fn stream_faults(kind: Stream) {
+#[test]
+fn every_planted_fault_is_caught() {
     let device = open();
-    let device = &*device;
-    let verifier = Verifier::new(device).unwrap();
-    for (fragment, fragments) in SIZES {
-        let payload = fragment * fragments;
-        let source = device.allocate(payload + fragment).unwrap();
-        let destination = device.allocate(payload + GUARD_BYTES).unwrap();
-        let sums = device.allocate(SUM_BYTES).unwrap();
-        fill(device, source.span(), DATA).unwrap();
-        passes(verifier.check_fill(source.span(), DATA).unwrap(), "source");
+    let records = selftest::run(&*device, 1, LAYOUTS, &mut |_| {});
+    assert_eq!(records.len(), Subject::all().len());
+    for (record, subject) in records.iter().zip(Subject::all()) {
+        let kernel = &record.kernel;
+        if record.status == Status::Skipped {
+            let Subject::Kernel(mover) = subject else { panic!("{record:?}") };
+            assert!(!device.has(device::Entry::Move(mover)), "{record:?}");
+            continue;
+        }
+        assert_eq!(record.reason, None, "{kernel}");
+        assert_eq!(record.status, Status::Ok, "{kernel}");
+        assert_eq!((record.layouts, record.mismatches), (LAYOUTS, 0), "{kernel}");
+        assert!(record.compared > 0 && record.planted() > 5 * LAYOUTS, "{record:?}");
+        assert!(record.faults.iter().all(|fault| fault.caught == fault.planted), "{record:?}");
+        check_kinds(record, subject);
+    }
+}
 
-        let access = |offset: u64, bytes: u64| {
-            let from = source.slice(offset, bytes).unwrap();
-            let to = destination.slice(0, bytes).unwrap();
-            match kind {
-                Stream::Read => Access::read(from, sums.span(), DATA),
-                Stream::Copy => Access::copy(from, to, DATA),
-                Stream::DriverCopy => Access::driver_copy(from, to, DATA),
+/// No kind of fault has gone missing.
+fn check_kinds(record: &Selftest, subject: Subject) {
+    let movement = match subject {
+        Subject::Kernel(mover) => Some(mover.movement),
+        Subject::DriverCopy => None,
+    };
+    let planted: BTreeSet<FaultKind> =
+        record.faults.iter().map(|fault| fault.kind.clone()).collect();
+    let mut wanted = kinds(movement);
+    if movement == Some(Movement::ScatterCopy) {
+        wanted.insert(FaultKind::GapByte);
+        // Where an offset was drawn.
+        wanted.extend(planted.iter().filter(|kind| **kind == FaultKind::BeginByte).cloned());
+    }
+    assert_eq!(planted, wanted, "{}", record.kernel);
+}
+
+/// The bytes that a filled buffer holds.
+fn bytes_of(key: u64, bytes: u64) -> Vec<u8> {
+    (0..bytes.div_ceil(8)).flat_map(|word| draw(key, word).to_le_bytes()).collect()
+}
+
+/// Where each fragment lies, without the crate's index.
+fn offsets(layout: &Layout, order: &Order) -> Vec<usize> {
+    let of = |order| (0..layout.fragments()).map(move |i| layout.fragment(order, i));
+    let own: Option<Vec<_>> = of(order).collect();
+    let mut sorted: Vec<_> = match own {
+        Some(own) => {
+            let own: Vec<usize> = own.iter().map(|fragment| fragment.offset as usize).collect();
+            // What the pattern itself says.
+            let Spec { pattern, fragment_bytes, offset_bytes, .. } = *layout.spec();
+            let stride = match pattern {
+                _ if *order == Order::Packed => Some(1),
+                Pattern::Contiguous => Some(1),
+                Pattern::Strided { stride } => stride,
+                _ => None,
+            };
+            if let Some(stride) = stride {
+                let places = (offset_bytes..).step_by((stride * fragment_bytes) as usize);
+                assert!(own.iter().zip(places).all(|(own, place)| *own as u64 == place));
             }
-        };
-        let what = format!("{kind:?}, fragments of {fragment} B");
-        let expected = access(0, payload);
-        let shifted = access(fragment, payload);
-        let dropped = access(0, payload - fragment);
-        let overrun = access(0, payload + fragment);
-
-        if kind == Stream::Read {
-            read_faults(&verifier, &expected, &[&shifted, &dropped, &overrun], &what);
-        } else {
-            let guarded = destination.span();
-            let mut writes = Writes { verifier: &verifier, device, guarded, poison: Poison(0) };
-            writes.basics(&expected, &what);
-            let units = payload / UNIT_BYTES;
-            let of_fragment = fragment / UNIT_BYTES;
-            let (destination, _) = writes.run(&expected, Some(&shifted));
-            caught_exactly(destination, units, &format!("{what}: off by one fragment"));
-            let (destination, _) = writes.run(&expected, Some(&dropped));
-            caught_exactly(destination, of_fragment, &format!("{what}: dropped tail"));
-            let (destination, guard) = writes.run(&expected, Some(&overrun));
-            passes(destination, &what);
-            caught_exactly(guard, of_fragment, &format!("{what}: one fragment too many"));
+            return own;
         }
-
-        // Wrong data in the source are told by the source's own check and by the kernel's.
-        flip(device, source.span(), payload / 2);
-        caught_exactly(verifier.check_fill(source.span(), DATA).unwrap(), 1, &what);
-        if kind == Stream::Read {
-            let sum = verifier.expected_checksum(&expected).unwrap();
-            let launch = expected.launch().unwrap();
-            caught(verifier.check_read(&expected, Some(&launch), sum).unwrap(), &what);
-        }
-    }
+        None => of(&Order::Scattered).map(|fragment| fragment.unwrap().offset as usize).collect(),
+    };
+    sorted.sort_unstable();
+    sorted
 }
 
-/// A sound read, one of nothing, and the faulty ones; each has to give another checksum.
-fn read_faults(verifier: &Verifier<'_>, expected: &Access<'_>, faulty: &[&Access<'_>], what: &str) {
-    let sum = verifier.expected_checksum(expected).unwrap();
-    let sound = expected.launch().unwrap();
-    passes(verifier.check_read(expected, Some(&sound), sum).unwrap(), what);
-    caught(verifier.check_read(expected, None, sum).unwrap(), &format!("{what}: nothing launched"));
-    for (i, access) in faulty.iter().enumerate() {
-        let launch = access.launch().unwrap();
-        let outcome = verifier.check_read(expected, Some(&launch), sum).unwrap();
-        caught(outcome, &format!("{what}: fault {i}"));
-    }
-    passes(verifier.check_read(expected, Some(&sound), sum).unwrap(), what);
-}
-
-#[test]
-fn read() {
-    stream_faults(Stream::Read);
-}
-
-#[test]
-fn copy() {
-    stream_faults(Stream::Copy);
-}
-
-#[test]
-fn driver_copy() {
-    stream_faults(Stream::DriverCopy);
-}
-
-/// Whether a gather reads or copies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Gather {
-    Read,
-    Copy,
-}
-
-/// The buffers of a gather, each with room for one fragment more than the layout has.
-struct Rig<'d> {
-    device: &'d dyn Device,
-    layout: Layout,
-    order: Order,
-    on_host: Index,
-    source: Buffer,
-    index: Buffer,
-    destination: Buffer,
-    sums: Buffer,
-}
-
-impl<'d> Rig<'d> {
-    fn new(device: &'d dyn Device, layout: Layout, order: Order) -> Rig<'d> {
-        let on_host = layout.index(&order).unwrap();
-        let entry = u64::from(layout.index_entry_bytes());
-        assert_eq!(on_host.as_bytes().len() as u64, layout.fragments() * entry);
-        let source = device.allocate(layout.footprint_bytes() + layout.fragment_bytes()).unwrap();
-        fill(device, source.span(), DATA).unwrap();
-        let index = device.allocate((layout.fragments() + 1) * entry).unwrap();
-        let mut entries = on_host.as_bytes().to_vec();
-        // The entry behind the last one names a slot that is there: the first.
-        entries.extend(&on_host.get(0).unwrap().to_le_bytes()[..entry as usize]);
-        device.upload(index.span(), &entries).unwrap();
-        let destination = device.allocate(layout.payload_bytes() + GUARD_BYTES).unwrap();
-        let sums = device.allocate(SUM_BYTES).unwrap();
-        Rig { device, layout, order, on_host, source, index, destination, sums }
-    }
-
-    fn entry_bytes(&self) -> u64 {
-        u64::from(self.layout.index_entry_bytes())
-    }
-
-    /// The gather with its source and its index begun so many fragments late.
-    fn access(&self, gather: Gather, source: u64, index: u64) -> Access<'_> {
-        let layout = &self.layout;
-        let from = source * layout.fragment_bytes();
-        let from = self.source.slice(from, layout.footprint_bytes()).unwrap();
-        // All entries up to the spare one.
-        let (first, entries) = (index * self.entry_bytes(), layout.fragments() + 1 - index);
-        let index = self.index.slice(first, entries * self.entry_bytes()).unwrap();
-        match gather {
-            Gather::Read => {
-                Access::gather_read(layout, &self.order, from, index, self.sums.span(), DATA)
-            }
-            Gather::Copy => {
-                Access::gather_copy(layout, &self.order, from, index, self.destination.span(), DATA)
-            }
-        }
-    }
-
-    /// Writes an entry of the device's index.
-    fn set_entry(&self, i: u64, slot: u64) {
-        let entry = self.index.slice(i * self.entry_bytes(), self.entry_bytes()).unwrap();
-        self.device.upload(entry, &slot.to_le_bytes()[..self.entry_bytes() as usize]).unwrap();
-    }
-
-    fn copy_back(&self) -> Outcome {
-        let index = self.index.slice(0, self.layout.fragments() * self.entry_bytes()).unwrap();
-        let source = self.source.slice(0, self.layout.footprint_bytes()).unwrap();
-        let spans = (source, index, self.destination.span());
-        copy_back(self.device, &self.layout, &self.order, &self.on_host, spans, DATA).unwrap()
-    }
-
-    /// Whether the expectation of this layout goes through the index, which is then the only thing
-    /// that can tell a wrong entry.
-    fn has_no_closed_form(&self) -> bool {
-        *self.layout.pattern() == PatternName::Random && self.order == Order::Sorted
-    }
-}
-
-/// All faults of a gather, over all patterns, orders and sizes.
-fn gather_faults(gather: Gather, wide_index: bool) {
-    let device = open();
-    let verifier = Verifier::new(&*device).unwrap();
-    for (fragment, fragments) in SIZES {
-        for pattern in patterns() {
-            for order in ORDERS {
-                let payload = fragment * fragments;
-                // No multiple of the payload either.
-                let footprint = 3 * payload + fragment;
-                let layout = Layout::new(pattern.clone(), fragment, footprint, payload, 7).unwrap();
-                let layout = if wide_index { layout.with_wide_index() } else { layout };
-                assert_eq!(layout.index_entry_bytes(), if wide_index { 8 } else { 4 });
-                let rig = Rig::new(&*device, layout, order);
-                faults_of(&rig, &verifier, gather);
-            }
-        }
-    }
-}
-
-fn faults_of(rig: &Rig<'_>, verifier: &Verifier<'_>, gather: Gather) {
-    let (layout, fragments) = (&rig.layout, rig.layout.fragments());
-    let (fragment, entry) = (layout.fragment_bytes(), rig.entry_bytes());
-    let what = format!(
-        "{gather:?}, {}, {}, fragments of {fragment} B, entries of {entry} B",
-        layout.pattern(),
-        rig.order
-    );
-    let expected = rig.access(gather, 0, 0);
-    passes(verifier.check_index(&expected).unwrap(), &what);
-    passes(verifier.check_fill(rig.source.span(), DATA).unwrap(), &what);
-    passes(rig.copy_back(), &what);
-
-    let shifted_source = rig.access(gather, 1, 0);
-    let shifted_index = rig.access(gather, 0, 1);
-    let dropped = expected.of_fragments(fragments - 1);
-    let overrun = expected.of_fragments(fragments + 1);
-    let of_fragment = fragment / UNIT_BYTES;
-    let guarded = rig.destination.span();
-    let mut writes = Writes { verifier, device: rig.device, guarded, poison: Poison(0) };
-    match gather {
-        Gather::Read => {
-            let faulty = [&shifted_source, &shifted_index, &dropped, &overrun];
-            read_faults(verifier, &expected, &faulty, &what);
-        }
-        Gather::Copy => {
-            writes.basics(&expected, &what);
-            let units = layout.payload_bytes() / UNIT_BYTES;
-            let (destination, _) = writes.run(&expected, Some(&shifted_source));
-            caught_exactly(destination, units, &format!("{what}: source off by one fragment"));
-            let (destination, _) = writes.run(&expected, Some(&shifted_index));
-            let moved = (0..fragments)
-                .filter(|i| rig.on_host.get(*i as usize) != next_slot(&rig.on_host, *i))
-                .count() as u64;
-            let what_shifted = format!("{what}: index off by one fragment");
-            caught(destination, &what_shifted);
-            caught_exactly(destination, moved * of_fragment, &what_shifted);
-            let (destination, _) = writes.run(&expected, Some(&dropped));
-            caught_exactly(destination, of_fragment, &format!("{what}: dropped tail"));
-            let (destination, guard) = writes.run(&expected, Some(&overrun));
-            passes(destination, &what);
-            caught_exactly(guard, of_fragment, &format!("{what}: one fragment too many"));
-        }
-    }
-    wrong_index(rig, verifier, gather, &expected, &mut writes, &what);
-    wrong_source(rig, verifier, &what);
-}
-
-/// The slot that a fragment reads where the index is read one entry late.
-fn next_slot(index: &Index, i: u64) -> Option<u64> {
-    index.get(i as usize + 1).or_else(|| index.get(0))
-}
-
-/// One entry of the device's index names another slot, which is there as well.
-fn wrong_index(
-    rig: &Rig<'_>,
-    verifier: &Verifier<'_>,
-    gather: Gather,
-    expected: &Access<'_>,
-    writes: &mut Writes<'_>,
-    what: &str,
-) {
-    let last = rig.layout.fragments() - 1;
-    let sum = verifier.expected_checksum(expected).unwrap();
-    for i in [0, last / 2, last] {
-        let right = rig.on_host.get(i as usize).unwrap();
-        // A slot of another fragment: where the order is that of addresses the nearest one, so that
-        // the entries still ascend and only their content can tell.
-        let all = (0..=last).map(|j| rig.on_host.get(j as usize).unwrap());
-        let wrong = all.filter(|slot| *slot != right).min_by_key(|slot| slot.abs_diff(right));
-        let wrong = wrong.unwrap();
-        let what = format!("{what}: entry {i} is {wrong} instead of {right}");
-        rig.set_entry(i, wrong);
-        let outcome = verifier.check_index(expected).unwrap();
-        caught(outcome, &format!("{what} (index)"));
-        if !rig.has_no_closed_form() {
-            caught_exactly(outcome, 1, &format!("{what} (index)"));
-        }
-        match gather {
-            Gather::Read => {
-                let launch = expected.launch().unwrap();
-                let outcome = verifier.check_read(expected, Some(&launch), sum).unwrap();
-                caught(outcome, &format!("{what} (checksum)"));
-            }
-            // Without a closed form the destination is held against the index itself.
-            Gather::Copy if rig.has_no_closed_form() => {}
-            Gather::Copy => {
-                let (destination, guard) = writes.run(expected, Some(expected));
-                let units = rig.layout.fragment_bytes() / UNIT_BYTES;
-                caught_exactly(destination, units, &format!("{what} (destination)"));
-                passes(guard, &what);
-            }
-        }
-        if i != last / 2 {
-            // The first and the last fragment are always among those that are copied back; the
-            // entry counts, and so do the units that came from elsewhere.
-            let units = rig.layout.fragment_bytes() / UNIT_BYTES;
-            let back = rig.copy_back();
-            assert!(back.mismatches > units, "{what} (copied back): {back:?}");
-        }
-        rig.set_entry(i, right);
-        passes(verifier.check_index(expected).unwrap(), &what);
-    }
-}
-
-/// A byte of the source is wrong: in a gap, and in a fragment.
-fn wrong_source(rig: &Rig<'_>, verifier: &Verifier<'_>, what: &str) {
-    let fragment = rig.layout.fragment_bytes();
-    let taken = |slot: u64| (0..rig.on_host.len()).any(|i| rig.on_host.get(i) == Some(slot));
-    let gap = (0..rig.layout.slots()).rev().find(|slot| !taken(*slot)).unwrap();
-    let check = || verifier.check_fill(rig.source.span(), DATA).unwrap();
-    flip(rig.device, rig.source.span(), gap * fragment);
-    caught_exactly(check(), 1, &format!("{what}: a byte of a gap"));
-    passes(rig.copy_back(), what);
-    flip(rig.device, rig.source.span(), gap * fragment);
-    passes(check(), what);
-
-    let first = rig.on_host.get(0).unwrap();
-    flip(rig.device, rig.source.span(), (first + 1) * fragment - 1);
-    caught_exactly(check(), 1, &format!("{what}: a byte of a fragment"));
-    caught(rig.copy_back(), &format!("{what}: a byte of a fragment that is copied back"));
-}
-
-#[test]
-fn gather_read_4() {
-    gather_faults(Gather::Read, false);
-}
-
-#[test]
-fn gather_read_8() {
-    gather_faults(Gather::Read, true);
-}
-
-#[test]
-fn gather_copy_4() {
-    gather_faults(Gather::Copy, false);
-}
-
-#[test]
-fn gather_copy_8() {
-    gather_faults(Gather::Copy, true);
-}
-
-/// The checksum of a gather, computed here from the host's index and the data's closed form.
-fn checksum(layout: &Layout, index: &Index) -> u64 {
-    let units = layout.fragment_bytes() / UNIT_BYTES;
-    (0..layout.fragments() * units).fold(0, |sum: u64, unit| {
-        let slot = index.get((unit / units) as usize).unwrap();
-        let word = 2 * (slot * units + unit % units);
-        let low = draw(DATA, word).wrapping_mul(4 * unit + 1);
-        let high = draw(DATA, word + 1).wrapping_mul(4 * unit + 3);
-        sum.wrapping_add(low).wrapping_add(high)
+/// The checksum of a payload, its words weighted by their positions.
+fn checksum(payload: &[u8], unit_bytes: u64) -> u64 {
+    payload.chunks(unit_bytes.min(8) as usize).zip((1u64..).step_by(2)).fold(0, |sum, word| {
+        let (bytes, weight) = word;
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        sum.wrapping_add(u64::from_le_bytes(word).wrapping_mul(weight))
     })
 }
 
-/// Any small layout passes, and the device's closed form is the host's.
+/// A layout of about so many fragments; none where there is no such layout.
+fn layout(
+    pattern: Pattern,
+    fragment_bytes: u64,
+    (fragments, gaps, offset_bytes): (u64, u64, u64),
+    seed: u64,
+) -> Option<Layout> {
+    let granule = (UNIT_BYTES / fragment_bytes).max(1);
+    let fragments = fragments.next_multiple_of(granule);
+    let slots = match pattern {
+        Pattern::Strided { stride: Some(stride) } => fragments * stride + gaps,
+        Pattern::Checkerboard => 2 * fragments + gaps % 2,
+        _ => fragments + fragments * gaps / 100,
+    };
+    let held = |slots: u64| match pattern.fills_its_capacity() {
+        true => pattern.capacity(slots),
+        false => fragments,
+    };
+    let mut all = slots..slots + 1_000;
+    let slots = all.find(|slots| held(*slots) > 0 && held(*slots).is_multiple_of(granule))?;
+    let spec = Spec {
+        pattern,
+        fragment_bytes,
+        offset_bytes,
+        footprint_bytes: offset_bytes + slots * fragment_bytes,
+        payload_bytes: held(slots) * fragment_bytes,
+    };
+    Layout::new(spec, seed).ok()
+}
+
+/// Any layout with a payload to 128 KiB, and an order.
+fn any_case() -> impl Strategy<Value = (Layout, Order)> {
+    let patterns = vec![
+        Pattern::Contiguous,
+        Pattern::STRIDED,
+        Pattern::Strided { stride: Some(3) },
+        Pattern::SHUFFLED,
+        Pattern::Shuffled { window_bytes: Some(16 << 10) },
+        Pattern::Random,
+        Pattern::Checkerboard,
+        Pattern::Holes { occupancy_percent: 20 },
+        Pattern::Holes { occupancy_percent: 85 },
+    ];
+    let offsets = prop::sample::select(vec![0u64, 4, 8, 16, 32, 64]);
+    let sizes = (2u32..=13).prop_flat_map(|shift| (Just(shift), 1..=(1u64 << (17 - shift))));
+    let choices = (prop::sample::select(patterns), prop::sample::select(Order::KNOWN.to_vec()));
+    (choices, sizes, 0u64..=300, offsets, any::<u64>(), any::<bool>()).prop_filter_map(
+        "there is no such layout",
+        |((pattern, order), (shift, fragments), gaps, offset, seed, wide)| {
+            let layout = layout(pattern, 1 << shift, (fragments, gaps, offset), seed)?;
+            Some((if wide { layout.with_wide_index() } else { layout }, order))
+        },
+    )
+}
+
+/// A device's buffer, copied back.
+fn download(device: &dyn Device, buffer: &Buffer) -> Vec<u8> {
+    let mut bytes = vec![0; buffer.bytes() as usize];
+    device.download(buffer.span(), &mut bytes).unwrap();
+    bytes
+}
+
+/// Runs an access once over poison, and compares all of its memory with `image`, and with what the
+/// device's own checks say.
+fn writes(
+    (device, verifier): (&dyn Device, &Verifier<'_>),
+    access: &Access<'_>,
+    written: &Buffer,
+    image: &[u8],
+) -> Result<(), TestCaseError> {
+    let launch = access.launch().unwrap();
+    let (destination, guard) =
+        verifier.check_writes(access, Some(&launch), written.span(), POISON).unwrap();
+    prop_assert!(download(device, written) == image, "the bytes differ");
+    prop_assert_eq!((destination.mismatches, guard.mismatches), (0, 0));
+    Ok(())
+}
+
+/// Runs a read once, and compares its checksum and the device's expectation with the payload's.
+fn reads(
+    (device, verifier): (&dyn Device, &Verifier<'_>),
+    access: &Access<'_>,
+    sum: u64,
+) -> Result<(), TestCaseError> {
+    prop_assert_eq!(verifier.expected_checksum(access).unwrap(), sum);
+    let sums = access.sums().unwrap();
+    verifier.zero(sums).unwrap();
+    device.launch(&access.launch().unwrap()).unwrap();
+    prop_assert_eq!(verifier.total(sums).unwrap(), sum);
+    Ok(())
+}
+
+/// Every kernel on one layout.
+fn check_layout(device: &dyn Device, layout: &Layout, order: &Order) -> Result<(), TestCaseError> {
+    let verifier = Verifier::new(device).unwrap();
+    let on_host = layout.index(order).unwrap();
+    let (payload_bytes, fragment) = (layout.payload_bytes(), layout.fragment_bytes() as usize);
+    let arena_bytes = layout.footprint_bytes().next_multiple_of(UNIT_BYTES) + GUARD_BYTES;
+    let arena = device.allocate(arena_bytes).unwrap();
+    let payload = device.allocate(payload_bytes + GUARD_BYTES).unwrap();
+    let index = device.allocate(on_host.as_bytes().len() as u64).unwrap();
+    let sums = device.allocate(SUM_BYTES).unwrap();
+    device.upload(index.span(), on_host.as_bytes()).unwrap();
+    fill(device, arena.span(), DATA).unwrap();
+
+    let access = |movement| {
+        let (index, payload) = (Some(index.span()), Some(payload.span()));
+        let operands = Operands { index, payload, sums: Some(sums.span()) };
+        Access::of_layout(movement, layout, order, arena.span(), operands, DATA).unwrap()
+    };
+    let places = offsets(layout, order);
+    let data = bytes_of(DATA, arena_bytes);
+    let gathered: Vec<u8> =
+        places.iter().flat_map(|at| &data[*at..*at + fragment]).copied().collect();
+    let sum = checksum(&gathered, layout.unit_bytes());
+    let own = host_checksum(layout, order, layout.fragments(), DATA);
+    prop_assert!(own.is_none_or(|own| own == sum));
+
+    let bench = (device, &verifier);
+    let passes = |outcome: Outcome| outcome.compared > 0 && outcome.mismatches == 0;
+    prop_assert!(passes(verifier.check_index(&access(Movement::GatherCopy)).unwrap()));
+    let spans = (arena.span(), index.span(), payload.span());
+    prop_assert!(passes(copy_back(device, layout, order, &on_host, spans, DATA).unwrap()));
+    reads(bench, &access(Movement::GatherRead), sum)?;
+    let follows_rule = matches!(layout.pattern(), Pattern::Strided { .. } | Pattern::Contiguous);
+    if *order == Order::Packed || follows_rule {
+        reads(bench, &access(Movement::StridedGather), sum)?;
+    }
+    let mut image = bytes_of(POISON, payload.bytes());
+    image[..gathered.len()].copy_from_slice(&gathered);
+    writes(bench, &access(Movement::GatherCopy), &payload, &image)?;
+    prop_assert!(passes(verifier.check_fill(arena.span(), DATA).unwrap()));
+
+    if *order == Order::Packed || !layout.pattern().repeats() {
+        fill(device, payload.span(), DATA).unwrap();
+        let mut image = bytes_of(POISON, arena_bytes);
+        for (i, at) in places.iter().enumerate() {
+            image[*at..*at + fragment].copy_from_slice(&data[i * fragment..(i + 1) * fragment]);
+        }
+        writes(bench, &access(Movement::ScatterCopy), &arena, &image)?;
+        prop_assert!(passes(verifier.check_fill(payload.span(), DATA).unwrap()));
+    }
+    Ok(())
+}
+
+#[test]
+fn layouts_that_a_kernel_does_not_take_are_refused() {
+    let device = open();
+    let arena = device.allocate(64 << 10).unwrap();
+    let payload = device.allocate(64 << 10).unwrap();
+    for (movement, pattern) in [
+        (Movement::StridedGather, Pattern::SHUFFLED),
+        (Movement::ScatterCopy, Pattern::Random),
+        (Movement::Copy, Pattern::Contiguous),
+    ] {
+        let layout = layout(pattern, 64, (100, 50, 0), 1).unwrap();
+        let payload = Some(payload.span());
+        let operands = Operands { index: payload, payload, sums: payload };
+        let access = |order: Order| {
+            Access::of_layout(movement, &layout, &order, arena.span(), operands, DATA)
+        };
+        assert!(access(Order::Scattered).is_err(), "{movement:?}");
+        assert_eq!(access(Order::Packed).is_ok(), movement.has_layout(), "{movement:?}");
+    }
+}
+
 #[test]
 fn any_small_layout_passes() {
     let device = open();
+    let config = Config { cases: 96, failure_persistence: None, ..Config::default() };
+    let verified = TestRunner::new(config)
+        .run(&any_case(), |(layout, order)| check_layout(&*device, &layout, &order));
+    verified.unwrap();
+}
+
+#[test]
+fn any_contiguous_payload_passes() {
+    let device = open();
     let device = &*device;
     let verifier = Verifier::new(device).unwrap();
-    let config = Config { cases: 96, failure_persistence: None, ..Config::default() };
-    let pattern = prop::sample::select(patterns().to_vec());
-    let order = prop::sample::select(ORDERS.to_vec());
-    // Fragments of 16 B to 8 KiB; payloads to 256 KiB; densities down to a fifth.
-    let sizes = (0u32..=9).prop_flat_map(|shift| {
-        let most = (16_384u64 >> shift).max(2);
-        (Just(UNIT_BYTES << shift), 1..=most, 0u64..=400)
-    });
-    let cases = (pattern, order, sizes, any::<u64>(), any::<bool>());
-    let verified = TestRunner::new(config).run(&cases, |(pattern, order, sizes, seed, wide)| {
-        let (fragment, fragments, gaps) = sizes;
-        let slots = fragments + fragments * gaps / 100;
-        let layout =
-            Layout::new(pattern, fragment, slots * fragment, fragments * fragment, seed).unwrap();
-        let layout = if wide { layout.with_wide_index() } else { layout };
-        let rig = Rig::new(device, layout, order);
-        let (read, copy) = (rig.access(Gather::Read, 0, 0), rig.access(Gather::Copy, 0, 0));
-        prop_assert_eq!(verifier.check_index(&copy).unwrap().mismatches, 0);
-        let sum = verifier.expected_checksum(&read).unwrap();
-        prop_assert_eq!(sum, checksum(&rig.layout, &rig.on_host));
-        let launch = read.launch().unwrap();
-        prop_assert_eq!(verifier.check_read(&read, Some(&launch), sum).unwrap().mismatches, 0);
-        let launch = copy.launch().unwrap();
-        let guarded = rig.destination.span();
-        let checked = verifier.check_copy(&copy, Some(&launch), guarded, seed ^ 1).unwrap();
-        prop_assert_eq!((checked.0.mismatches, checked.1.mismatches), (0, 0));
-        prop_assert_eq!(rig.copy_back().mismatches, 0);
-        prop_assert_eq!(verifier.check_fill(rig.source.span(), DATA).unwrap().mismatches, 0);
-        Ok(())
+    let bench = (device, &verifier);
+    let config = Config { cases: 24, failure_persistence: None, ..Config::default() };
+    let verified = TestRunner::new(config).run(&(1u64..=20_000), |units| {
+        let bytes = units * UNIT_BYTES;
+        let source = device.allocate(bytes).unwrap();
+        let destination = device.allocate(bytes + GUARD_BYTES).unwrap();
+        let sums = device.allocate(SUM_BYTES).unwrap();
+        fill(device, source.span(), DATA).unwrap();
+        let (from, to) = (source.span(), destination.slice(0, bytes).unwrap());
+        let mut image = bytes_of(POISON, destination.bytes());
+        image[..bytes as usize].copy_from_slice(&bytes_of(DATA, bytes));
+        reads(
+            bench,
+            &Access::read(from, sums.span(), DATA),
+            checksum(&image[..bytes as usize], 16),
+        )?;
+        writes(bench, &Access::copy(from, to, DATA), &destination, &image)?;
+        writes(bench, &Access::driver_copy(from, to, DATA), &destination, &image)?;
+        for (word, i) in image[..bytes as usize].chunks_exact_mut(8).zip(1u64..) {
+            word.copy_from_slice(&DATA.wrapping_add(i.wrapping_mul(STEP)).to_le_bytes());
+        }
+        writes(bench, &Access::write(to, DATA), &destination, &image)
     });
     verified.unwrap();
 }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Failure, Format, print};
-use crate::record::Run;
 use crate::record::journal::Journal;
+use crate::record::{Run, Selftest};
 use crate::report;
-use crate::summary::{self, Row};
+use crate::summary::{Row, Summary};
 
 /// Turn journals into tables or pages.
 #[derive(Debug, Args)]
@@ -25,28 +25,50 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let mut runs: Vec<(Run, Vec<Row>)> = Vec::new();
+    let mut runs: Vec<Summary> = Vec::new();
+    let mut selftests: Vec<(Run, Vec<Selftest>)> = Vec::new();
     for path in &arguments.runs {
         let journal = Journal::read(path).map_err(Failure::request)?;
         if let Some(notice) = &journal.torn {
             eprintln!("fragbench: {notice}");
         }
-        let rows = summary::rows(&summary::run_id(&journal.run), &journal.run, &journal.groups);
-        runs.push((journal.run, rows));
+        // A selftest has kernels and no groups.
+        if !journal.selftests.is_empty() {
+            selftests.push((journal.run.clone(), journal.selftests));
+            if journal.groups.is_empty() {
+                continue;
+            }
+        }
+        runs.push(Summary::of(journal.run, &journal.groups));
     }
-    print(&render(&runs, arguments.format))
+    let show: fn(&Run, &[Selftest]) -> String = match arguments.format {
+        Format::Text => report::selftest_table,
+        Format::Markdown => report::selftest_page,
+        Format::Csv | Format::Json => {
+            if !selftests.is_empty() {
+                eprintln!(
+                    "fragbench: a selftest has no rows in the table: export it as text or markdown"
+                );
+            }
+            return print(&render(&runs, arguments.format));
+        }
+    };
+    let measured = (!runs.is_empty()).then(|| render(&runs, arguments.format));
+    let tested = selftests.iter().map(|(run, records)| show(run, records));
+    print(&measured.into_iter().chain(tested).collect::<Vec<_>>().join("\n"))
 }
 
 /// Runs in a format.
-pub(super) fn render(runs: &[(Run, Vec<Row>)], format: Format) -> String {
-    let all = || runs.iter().flat_map(|(_, rows)| rows.iter().cloned()).collect::<Vec<Row>>();
+pub(super) fn render(runs: &[Summary], format: Format) -> String {
+    let all = || runs.iter().flat_map(|one| one.rows.iter().cloned()).collect::<Vec<Row>>();
     match format {
         Format::Csv => report::csv(&all()),
         Format::Json => report::json(&all()),
         Format::Markdown => report::markdown(runs),
         Format::Text => {
-            let texts = runs.iter().map(|(run, rows)| {
-                format!("{}\n{}", report::answer(run, rows), report::table(run, rows))
+            let texts = runs.iter().map(|one| {
+                let blocks = [report::answer(one), report::plot(&one.rows), report::table(one)];
+                blocks.into_iter().filter(|block| !block.is_empty()).collect::<Vec<_>>().join("\n")
             });
             texts.collect::<Vec<_>>().join("\n")
         }

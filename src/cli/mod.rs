@@ -1,5 +1,6 @@
 //! The command line: one file per verb.
 
+mod bench;
 mod devices;
 mod export;
 mod filter;
@@ -8,6 +9,7 @@ mod probe;
 mod progress;
 mod resume;
 mod run;
+mod selftest;
 mod worker;
 
 use std::process::ExitCode;
@@ -67,6 +69,8 @@ enum Verb {
     Run(run::Arguments),
     /// List the devices that can be measured, with their facts
     Devices(devices::Arguments),
+    /// Plant faults in every kernel, and see that each is caught
+    Selftest(selftest::Arguments),
     /// Turn journals into tables or pages
     Export(export::Arguments),
     #[command(hide = true)]
@@ -90,6 +94,7 @@ pub fn main() -> ExitCode {
     let result = match cli.verb {
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Devices(arguments) => devices::run(&arguments),
+        Verb::Selftest(arguments) => selftest::run(&arguments),
         Verb::Export(arguments) => export::run(&arguments),
         Verb::Probe => probe::run(),
         Verb::Worker(arguments) => worker::run(&arguments),

@@ -8,14 +8,15 @@ use super::Failure;
 use crate::record::DeviceFacts;
 
 /// The journal's path: as asked for, or in the folder asked for (default: here) under a name of
-/// device and time.
+/// what it holds, device and time.
 pub fn journal_path(
     out: Option<&Path>,
+    what: &str,
     device: &DeviceFacts,
     now: Timestamp,
 ) -> Result<PathBuf, Failure> {
     let time = now.strftime("%Y%m%dT%H%M%SZ");
-    let name = format!("fragbench-{}-{time}.jsonl", slug(device));
+    let name = format!("{what}-{}-{time}.jsonl", slug(device));
     match out {
         None => Ok(PathBuf::from(name)),
         Some(path) if path.is_dir() => Ok(path.join(name)),
@@ -55,8 +56,8 @@ mod tests {
         device.name = "NVIDIA H200".to_owned();
         device.uuid = Some("GPU-12345678-9abc".to_owned());
         let now = "2026-12-02T03:04:05Z".parse().unwrap();
-        let path = journal_path(None, &device, now).unwrap();
+        let path = journal_path(None, "fragbench", &device, now).unwrap();
         assert_eq!(path.to_str(), Some("fragbench-nvidia-h200-12345678-20261202T030405Z.jsonl"));
-        assert!(journal_path(Some(Path::new("x.csv")), &device, now).is_err());
+        assert!(journal_path(Some(Path::new("x.csv")), "fragbench", &device, now).is_err());
     }
 }

@@ -17,6 +17,7 @@ pub fn selection(journal: &Run, given: &Given) -> Result<Selection, Failure> {
     let shown = |value: Option<u64>| value.map_or_else(|| "none".to_owned(), |v| v.to_string());
     differs("suite", &kept.suite, given.suite.clone())?;
     differs("only", &kept.only.join(","), listed(&given.only))?;
+    differs("case", &kept.cases.join(","), listed(&given.cases))?;
     differs("filter", &kept.filters.join(","), listed(&given.filters))?;
     differs("device", &kept.device, given.device.clone())?;
     differs("seed", &kept.seed, given.seed.map(|seed| seed.to_string()))?;
@@ -30,6 +31,7 @@ pub fn selection(journal: &Run, given: &Given) -> Result<Selection, Failure> {
 pub struct Given {
     pub suite: Option<String>,
     pub only: Vec<String>,
+    pub cases: Vec<String>,
     pub filters: Vec<String>,
     pub device: Option<String>,
     pub seed: Option<u64>,

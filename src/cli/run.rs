@@ -2,43 +2,33 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use jiff::Timestamp;
-use serde_json::Map;
 
+use super::bench::{Bench, DEFAULT_SEED, OUT_OF_TURN, interruption};
 use super::export::render;
-use super::probe::{environment, resolve};
+use super::probe::resolve;
 use super::progress::Progress;
 use super::worker::{Message, Ready, Request};
 use super::{Failure, Format, filter, output, print, resume};
-use crate::device::{DeviceRequest, host, modules::MODULES};
-use crate::experiment::{Answer, Plan, Suite, plans};
-use crate::measure::worker::{Worker, WorkerError};
+use crate::device::DeviceRequest;
+use crate::experiment::{Answer, Plan, Suite, parse_case, plans};
 use crate::record::journal::{Journal, JournalWriter};
-use crate::record::{Group, Run, SCHEMA, Selection, Status, size};
-use crate::summary;
-
-/// Same seed, same layouts, everywhere: unless another is asked for.
-const DEFAULT_SEED: u64 = 1;
-
-/// How long a worker may take to open its device.
-const OPENING: Duration = Duration::from_secs(120);
+use crate::record::{DeviceKind, Group, Run, Selection, Status, size};
+use crate::summary::Summary;
 
 /// How long a worker may take for one group: far beyond any that was seen.
 const GROUP: Duration = Duration::from_secs(300);
-
-/// Why an answer of a worker is not taken.
-const OUT_OF_TURN: &str = "the worker process answered out of turn";
 
 /// Measure: what scattered memory costs on this device.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  fragbench run\n  fragbench run --suite standard --out results/\n  \
-    fragbench run --device host\n  fragbench run --filter '*kernel=gather_read*fragment=128B*' --list\n  \
+    fragbench run --device host\n  \
+    fragbench run --case bandwidth/kernel=scatter_copy/pattern=holes.occupancy_90/fragment=64B/footprint=2GiB\n  fragbench run --filter '*kernel=gather_read*fragment=128B*' --list\n  \
     fragbench run --resume fragbench-nvidia-h200-20261202T030405Z.jsonl\n\n\
     Exit code: 0 all cases were measured, or skipped with a reason; 1 a case failed, or no usable \
     device was found; 2 a bad request or input; 130 interrupted."
@@ -50,6 +40,9 @@ pub struct Arguments {
     /// Only this experiment (repeatable)
     #[arg(long, value_name = "EXPERIMENT")]
     only: Vec<String>,
+    /// Measure this case id instead of the suite's cases, with the suite's precision (repeatable)
+    #[arg(long, value_name = "ID")]
+    case: Vec<String>,
     /// Only cases whose id matches this glob (repeatable; a group's baselines come with it)
     #[arg(long, value_name = "GLOB")]
     filter: Vec<String>,
@@ -106,7 +99,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let suite = Suite::named(&selection.suite).ok_or_else(|| {
         Failure::request(format_args!("this version has no suite `{}`", selection.suite))
     })?;
-    let plans = filter::select(plans(suite, &device.kind), &selection.only, &selection.filters)?;
+    let asked = match &selection.cases[..] {
+        [] => plans(suite, &device.kind),
+        cases => named(cases, suite, &device.kind)?,
+    };
+    let plans = filter::select(asked, &selection.only, &selection.filters)?;
     if arguments.list {
         return print(&plans.iter().map(|plan| plan.case() + "\n").collect::<String>());
     }
@@ -115,6 +112,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut bench = Bench { device: device.id, selection, worker: None, interrupted };
     let (worker, ready) = bench.open()?;
     bench.worker = Some(worker);
+    warn(&ready);
     let run = bench.describe(ready);
     any_case_fits(&plans, &run)?;
     if arguments.dry_run {
@@ -128,8 +126,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             (writer, journal.groups, path.clone())
         }
         _ => {
-            let path =
-                output::journal_path(arguments.out.as_deref(), &run.device, Timestamp::now())?;
+            let out = arguments.out.as_deref();
+            let path = output::journal_path(out, "fragbench", &run.device, Timestamp::now())?;
             let mut writer = JournalWriter::create(&path).map_err(Failure::request)?;
             writer.write_run(&run).map_err(Failure::request)?;
             (writer, Vec::new(), path)
@@ -137,6 +135,18 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let groups = bench.measure(&plans, &run, writer, done, &path)?;
     finish(&run, groups, arguments.format, &path)
+}
+
+/// The plans of case ids; one that is named twice is measured once.
+fn named(cases: &[String], suite: Suite, kind: &DeviceKind) -> Result<Vec<Plan>, Failure> {
+    let mut plans: Vec<Plan> = Vec::new();
+    for case in cases {
+        let plan = parse_case(case, suite, kind).map_err(Failure::request)?;
+        if !plans.iter().any(|known| known.case() == plan.case()) {
+            plans.push(plan);
+        }
+    }
+    Ok(plans)
 }
 
 fn read_earlier(path: &Path) -> Result<Journal, Failure> {
@@ -151,6 +161,7 @@ fn select(arguments: &Arguments, earlier: Option<&Journal>) -> Result<Selection,
     let given = resume::Given {
         suite: arguments.suite.map(|suite| suite.name().to_owned()),
         only: arguments.only.clone(),
+        cases: arguments.case.clone(),
         filters: arguments.filter.clone(),
         device: arguments.device.as_ref().map(DeviceRequest::to_string),
         seed: arguments.seed,
@@ -163,6 +174,7 @@ fn select(arguments: &Arguments, earlier: Option<&Journal>) -> Result<Selection,
     Ok(Selection {
         suite: given.suite.unwrap_or_else(|| Suite::Quick.name().to_owned()),
         only: given.only,
+        cases: given.cases,
         filters: given.filters,
         device: given.device.unwrap_or_else(|| DeviceRequest::Auto.to_string()),
         seed: given.seed.unwrap_or(DEFAULT_SEED).to_string(),
@@ -171,11 +183,18 @@ fn select(arguments: &Arguments, earlier: Option<&Journal>) -> Result<Selection,
     })
 }
 
-fn interruption() -> Result<Arc<AtomicBool>, Failure> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let raised = flag.clone();
-    ctrlc::set_handler(move || raised.store(true, Ordering::SeqCst)).map_err(Failure::request)?;
-    Ok(flag)
+/// What is worth knowing before the figures.
+fn warn(ready: &Ready) {
+    if !ready.held {
+        eprintln!(
+            "fragbench: launches cannot be held (CUDA_LAUNCH_BLOCKING, a profiler or a sanitizer?): every row is flagged"
+        );
+    }
+    if !ready.device.is_host() && !ready.device.nvml {
+        eprintln!(
+            "fragbench: NVML is absent: clocks, driver version and other processes stay unknown"
+        );
+    }
 }
 
 /// Refuses a run of which no case could be measured.
@@ -205,7 +224,8 @@ fn dry_run(plans: &[Plan], run: &Run) -> String {
     let bandwidth = run.device.peak_bytes_per_s().unwrap_or(guess);
     let fits = |plan: &&Plan| plan.memory_bytes() <= run.memory_limit_bytes;
     let time: Duration = plans.iter().filter(fits).map(|plan| plan.estimate(bandwidth)).sum();
-    let peak = plans.iter().filter(fits).map(Plan::memory_bytes).max().unwrap_or(0);
+    let peak_of = |plan: &Plan| plan.peak_bytes(run.memory_limit_bytes);
+    let peak = plans.iter().filter(fits).map(peak_of).max().unwrap_or(0);
     let mut text = String::new();
     for plan in plans {
         let memory = size::rounded(plan.memory_bytes());
@@ -229,9 +249,8 @@ fn counted(cases: usize) -> String {
 
 /// Prints what was found; a failed case makes the exit code 1.
 fn finish(run: &Run, groups: Vec<Group>, format: Format, path: &Path) -> Result<(), Failure> {
-    let rows = summary::rows(&summary::run_id(run), run, &groups);
     let failed = groups.iter().filter(|group| group.status == Status::Failed).count();
-    print(&render(&[(run.clone(), rows)], format))?;
+    print(&render(&[Summary::of(run.clone(), &groups)], format))?;
     eprintln!("Journal: {}", path.display());
     if failed > 0 {
         return Err(Failure {
@@ -242,80 +261,7 @@ fn finish(run: &Run, groups: Vec<Group>, format: Format, path: &Path) -> Result<
     Ok(())
 }
 
-/// A run's worker, started again whenever its device is lost.
-struct Bench {
-    device: String,
-    selection: Selection,
-    worker: Option<Worker>,
-    interrupted: Arc<AtomicBool>,
-}
-
 impl Bench {
-    /// Starts a worker; returns it with what it says of its device.
-    fn open(&self) -> Result<(Worker, Ready), Failure> {
-        let mut arguments = vec![
-            "worker".to_owned(),
-            format!("--device={}", self.device),
-            format!("--seed={}", self.selection.seed),
-            format!("--parent={}", std::process::id()),
-        ];
-        let limit = self.selection.memory_limit_bytes;
-        arguments.extend(limit.map(|bytes| format!("--memory-limit={bytes}")));
-        let mut worker = Worker::start(&arguments, &environment()).map_err(Failure::request)?;
-        let first = worker.receive(OPENING, &|| self.interrupted.load(Ordering::SeqCst));
-        match first.map_err(|error| self.failure(&error))? {
-            Message::Ready(ready) => Ok((worker, *ready)),
-            Message::Refused { message } => {
-                let auto = self.selection.device == DeviceRequest::Auto.to_string();
-                let code = if auto { Failure::CASE } else { Failure::REQUEST };
-                Err(Failure { code, message })
-            }
-            Message::Measured(_) => {
-                Err(Failure { code: Failure::CASE, message: OUT_OF_TURN.to_owned() })
-            }
-        }
-    }
-
-    fn failure(&self, error: &WorkerError) -> Failure {
-        let code = match error {
-            WorkerError::Interrupted => Failure::INTERRUPTED,
-            _ => Failure::CASE,
-        };
-        Failure { code, message: format!("{} on {}", error, self.device) }
-    }
-
-    /// The journal's first line.
-    fn describe(&self, ready: Ready) -> Run {
-        let Ready { device, memory_limit_bytes, memory_limit_reason, held } = ready;
-        if !held {
-            eprintln!(
-                "fragbench: launches cannot be held (CUDA_LAUNCH_BLOCKING, a profiler or a sanitizer?): every row is flagged"
-            );
-        }
-        if !device.is_host() && !device.nvml {
-            eprintln!(
-                "fragbench: NVML is absent: clocks, driver version and other processes stay unknown"
-            );
-        }
-        Run {
-            schema: SCHEMA,
-            tool: env!("CARGO_PKG_VERSION").to_owned(),
-            source_sha256: env!("FRAGBENCH_SOURCE_SHA256").to_owned(),
-            modules: MODULES
-                .iter()
-                .map(|module| (module.name.to_owned(), module.sha256.to_owned()))
-                .collect(),
-            arguments: std::env::args().skip(1).collect(),
-            selection: self.selection.clone(),
-            memory_limit_bytes,
-            memory_limit_reason,
-            started: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            host: host::machine(),
-            device,
-            extra: Map::new(),
-        }
-    }
-
     /// Measures what is not done yet, a journal line each.
     fn measure(
         &mut self,
@@ -367,19 +313,12 @@ impl Bench {
 
     /// One group. A worker that fails costs its group, and the next group gets a fresh one.
     fn perform(&mut self, plan: &Plan) -> Result<Group, Failure> {
-        let mut worker = match self.worker.take() {
-            Some(worker) => worker,
-            None => self.open()?.0,
-        };
-        let answer = worker.send(&Request { plan: plan.clone() }).and_then(|()| {
-            worker.receive::<Message>(GROUP, &|| self.interrupted.load(Ordering::SeqCst))
-        });
         let failed = |reason: String| Ok(plan.record(Status::Failed, Some(reason)));
-        match answer {
+        match self.ask(&Request::Measure { plan: Box::new(plan.clone()) }, GROUP)? {
             Ok(Message::Measured(answer)) => {
                 let Answer { group, device_lost } = *answer;
-                if !device_lost {
-                    self.worker = Some(worker);
+                if device_lost {
+                    self.worker = None;
                 }
                 Ok(group)
             }
@@ -397,7 +336,7 @@ fn ending(group: &Group) -> String {
         Status::Ok => {
             let rounds = group.arms.first().map_or(0, |arm| arm.samples.len());
             let phases = &group.phases;
-            let ns = phases.prepare_ns + phases.verify_ns + phases.measure_ns;
+            let ns = phases.prepare_ns + phases.wait_ns + phases.verify_ns + phases.measure_ns;
             format!("ok, {rounds} rounds, {:.1} s", ns as f64 / 1e9)
         }
         _ => format!("{}: {reason}", group.status),

@@ -9,6 +9,7 @@ use crate::experiment::{Answer, Plan, Session};
 use crate::measure::limit::{MemoryLimit, memory_limit, mps_is_running};
 use crate::measure::worker::serve;
 use crate::record::DeviceFacts;
+use crate::selftest::{self, Subject, Tested};
 
 /// What the parent tells its worker at the start.
 #[derive(Debug, Args)]
@@ -37,6 +38,8 @@ pub enum Message {
     },
     /// A group was measured.
     Measured(Box<Answer>),
+    /// A kernel was tested.
+    Tested(Box<Tested>),
 }
 
 /// An opened device.
@@ -54,9 +57,20 @@ pub struct Ready {
 
 /// What a parent asks.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Request {
-    /// The group to measure.
-    pub plan: Plan,
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Request {
+    /// To measure a group.
+    Measure {
+        /// The group.
+        plan: Box<Plan>,
+    },
+    /// To test a kernel.
+    Selftest {
+        /// Its name.
+        kernel: String,
+        /// Layouts to test it on.
+        layouts: u64,
+    },
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -66,12 +80,24 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Err(error) => Err(Message::Refused { message: error.to_string() }),
     };
     let answered = match &mut session {
-        Ok((ready, session)) => serve(ready, |request: Request| {
-            Message::Measured(Box::new(session.perform(&request.plan)))
-        }),
+        Ok((ready, session)) => {
+            serve(ready, |request: Request| answer(session, arguments.seed, request))
+        }
         Err(refused) => serve(refused, |_: Request| Message::Refused { message: String::new() }),
     };
     answered.map_err(Failure::request)
+}
+
+fn answer(session: &mut Session, seed: u64, request: Request) -> Message {
+    match request {
+        Request::Measure { plan } => Message::Measured(Box::new(session.perform(&plan))),
+        Request::Selftest { kernel, layouts } => match Subject::named(&kernel) {
+            Some(subject) => {
+                Message::Tested(Box::new(selftest::test(session.device(), subject, seed, layouts)))
+            }
+            None => Message::Refused { message: format!("there is no kernel `{kernel}`") },
+        },
+    }
 }
 
 fn open(arguments: &Arguments) -> Result<(Message, Session), DeviceError> {

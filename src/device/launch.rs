@@ -1,6 +1,7 @@
 //! One launch: an entry point, its buffers and its shape, checked against each other.
 
 use super::bindings::{self as b, fragment_task};
+use super::entry::Extent;
 use super::{DeviceError, Entry, Span};
 use crate::layout::UNIT_BYTES;
 
@@ -12,7 +13,7 @@ pub const SUM_BYTES: u64 = b::FRAGBENCH_SUM_SLOTS as u64 * 8;
 
 /// The shape of a launch: what a layout looks like to a kernel. Field by field as in
 /// `cuda/fragment.h`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Units of payload.
     pub units: u64,
@@ -22,6 +23,10 @@ pub struct Shape {
     pub slots: u64,
     /// Slots of a stride.
     pub stride: u64,
+    /// Fragments of a window that a shuffle stays within, 0 without windows.
+    pub window: u64,
+    /// Units between the begin of the arena's data and its first slot.
+    pub origin: u64,
     /// Key of the layout's random choices.
     pub layout_key: u64,
     /// Key of the data.
@@ -34,6 +39,44 @@ pub struct Shape {
     pub pattern: u32,
     /// Whether fragments are visited in address order.
     pub sorted: bool,
+    /// Length of a unit: 4, 8 or 16 bytes.
+    pub unit_bytes: u32,
+}
+
+/// Nothing, in units of 16 bytes.
+impl Default for Shape {
+    fn default() -> Self {
+        Shape {
+            units: 0,
+            fragments: 0,
+            slots: 0,
+            stride: 0,
+            window: 0,
+            origin: 0,
+            layout_key: 0,
+            data_key: 0,
+            unit_shift: 0,
+            index_entry_bytes: 0,
+            pattern: b::FRAGBENCH_PATTERN_CONTIGUOUS,
+            sorted: false,
+            unit_bytes: b::FRAGBENCH_UNIT_BYTES,
+        }
+    }
+}
+
+impl Shape {
+    /// Whether every slot of a strided layout is there; other closed forms stay below `slots` by
+    /// their own arithmetic.
+    fn stays_inside(&self) -> bool {
+        let strides = self.fragments.saturating_sub(1).checked_mul(self.stride.max(1));
+        strides.is_some_and(|last| last < self.slots)
+    }
+
+    /// Whether the slot of a fragment follows from its number alone (`fb_has_closed_form`).
+    pub fn has_closed_form(&self) -> bool {
+        let chosen = [b::FRAGBENCH_PATTERN_RANDOM, b::FRAGBENCH_PATTERN_HOLES];
+        !self.sorted || !chosen.contains(&self.pattern)
+    }
 }
 
 /// What a launch reads and writes.
@@ -71,7 +114,7 @@ impl<'a> Launch<'a> {
     ///
     /// [`DeviceError::Refused`] names what is missing or too short.
     pub fn kernel(entry: Entry, spans: Spans<'a>, shape: Shape) -> Result<Launch<'a>, DeviceError> {
-        let refused = |what: String| DeviceError::Refused { entry: entry.name(), what };
+        let refused = |what: String| DeviceError::Refused { entry: entry.kind(), what };
         let need = |what: &str, span: Option<Span<'a>>, bytes: Option<u64>, alignment: u64| {
             let bytes = bytes.ok_or_else(|| refused(format!("the {what}'s length overflows")))?;
             match span {
@@ -85,46 +128,64 @@ impl<'a> Launch<'a> {
                 None => Err(refused(format!("the {what} is missing"))),
             }
         };
-        if shape.unit_shift > 40 || (entry.gathers() && ![4, 8].contains(&shape.index_entry_bytes))
+        let unit_bytes = u64::from(shape.unit_bytes);
+        let entry_width = u64::from(shape.index_entry_bytes);
+        if shape.unit_shift > 40
+            || ![4, 8, 16].contains(&unit_bytes)
+            || (entry.reads_index() && ![4, 8].contains(&entry_width))
         {
-            return Err(refused("the fragment or the index has an impossible width".to_owned()));
+            return Err(refused("a fragment, unit or index has an impossible width".to_owned()));
+        }
+        if let Entry::Move(mover) = entry {
+            let index = mover.index_entry_bytes;
+            let follows = mover.movement.follows_index() && index != shape.index_entry_bytes;
+            if follows || mover.unit_bytes != shape.unit_bytes {
+                return Err(refused("the kernel has other widths than the layout".to_owned()));
+            }
         }
         let items = if entry.walks_index() { shape.fragments } else { shape.units };
         if items == 0 {
             return Err(refused("there is nothing to do".to_owned()));
         }
-        let payload = shape.units.checked_mul(UNIT_BYTES);
-        let footprint = shape.slots.checked_mul(UNIT_BYTES << shape.unit_shift);
-        let index = shape.fragments.checked_mul(u64::from(shape.index_entry_bytes));
+        let index = shape.fragments.checked_mul(entry_width);
         let covered = shape.fragments.checked_mul(1 << shape.unit_shift);
-        if entry.gathers() && covered.is_none_or(|covered| covered < shape.units) {
+        let has_slots = [entry.source(), entry.destination()].contains(&Extent::Slots);
+        if has_slots && covered.is_none_or(|covered| covered < shape.units) {
             return Err(refused("the payload is longer than the fragments".to_owned()));
         }
+        if has_slots && !entry.follows_index() && !shape.stays_inside() {
+            return Err(refused("the fragments go beyond the footprint".to_owned()));
+        }
+        let extent = |extent: Extent| match extent {
+            Extent::Slots => shape.slots.checked_mul(unit_bytes << shape.unit_shift),
+            _ => shape.units.checked_mul(unit_bytes),
+        };
         let mut task = fragment_task {
             units: shape.units,
             fragments: shape.fragments,
             slots: shape.slots,
             stride: shape.stride,
+            window: shape.window,
+            origin: shape.origin,
             layout_key: shape.layout_key,
             data_key: shape.data_key,
             unit_shift: shape.unit_shift,
             index_entry_bytes: shape.index_entry_bytes,
             pattern: shape.pattern,
             sorted: u32::from(shape.sorted),
+            unit_bytes: shape.unit_bytes,
             ..fragment_task::default()
         };
-        if entry.reads_source() {
-            let bytes = if entry.gathers() { footprint } else { payload };
-            task.source = need("source", spans.source, bytes, UNIT_BYTES)?;
+        if entry.source() != Extent::Nothing {
+            task.source = need("source", spans.source, extent(entry.source()), unit_bytes)?;
         }
-        if entry.uses_destination() {
-            task.destination = need("destination", spans.destination, payload, UNIT_BYTES)?;
+        if entry.destination() != Extent::Nothing {
+            let bytes = extent(entry.destination());
+            task.destination = need("destination", spans.destination, bytes, unit_bytes)?;
         }
-        // A sorted random layout has no closed form: its expectation goes through the index.
-        let through_index = shape.sorted && shape.pattern == b::FRAGBENCH_PATTERN_RANDOM;
-        if entry.reads_index() || through_index {
-            task.index =
-                need("index", spans.index, index, u64::from(shape.index_entry_bytes).max(1))?;
+        // Without a closed form the expectation goes through the index.
+        if entry.reads_index() || !shape.has_closed_form() {
+            task.index = need("index", spans.index, index, entry_width.max(1))?;
         }
         if entry.adds_to_sums() {
             task.sums = need("sums", spans.sums, Some(SUM_BYTES), 8)?;

@@ -55,6 +55,11 @@ impl<'a> Span<'a> {
         self.bytes
     }
 
+    /// Its address on the device.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
     /// `bytes` bytes of the span from `offset` on; `None` where that is not inside it.
     pub fn slice(&self, offset: u64, bytes: u64) -> Option<Span<'a>> {
         let end = offset.checked_add(bytes)?;

@@ -7,6 +7,8 @@ pub mod bindings;
 pub mod cuda;
 mod entry;
 mod error;
+#[cfg(test)]
+pub(crate) mod fake;
 pub mod host;
 mod launch;
 mod memory;
@@ -15,7 +17,7 @@ mod nvml;
 mod process;
 mod select;
 
-pub use entry::Entry;
+pub use entry::{Entry, Movement, Mover, Variant};
 pub use error::DeviceError;
 pub use launch::{Launch, SUM_BYTES, Shape, Spans};
 pub use memory::{Buffer, Span};
@@ -27,8 +29,14 @@ use crate::record::{Clocks, DeviceFacts};
 /// How long a timed interval took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
-    /// Nanoseconds between its begin and its end.
-    Ns(u64),
+    /// It is over, and tells a time.
+    Ns {
+        /// Nanoseconds between its begin and its end; of an interval in pieces, their sum.
+        ns: u64,
+        /// The SM clock during the interval in kHz, as counted on one SM; `None` where the device
+        /// gives none.
+        sm_khz: Option<u32>,
+    },
     /// The hold gave up before the launches were queued: the time is worth nothing.
     Void,
 }
@@ -87,12 +95,49 @@ pub trait Device {
     /// Whatever the driver says.
     fn time(&self, launch: &Launch<'_>, launches: u32) -> Result<Interval, DeviceError>;
 
+    /// Whether the device has this kernel. Every device has the defaults and the checks.
+    fn has(&self, entry: Entry) -> bool;
+
+    /// The PTX module that the device took this kernel from; none where it is not from one.
+    fn module(&self, entry: Entry) -> Option<&'static str> {
+        let _ = entry;
+        None
+    }
+
+    /// Times `launches` launches one by one, and sums their intervals; before each, and outside of
+    /// its interval, runs `evict`. Both have to have run before.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the driver says.
+    fn time_cold(
+        &self,
+        launch: &Launch<'_>,
+        evict: &Launch<'_>,
+        launches: u32,
+    ) -> Result<Interval, DeviceError> {
+        let mut sum = 0;
+        for _ in 0..launches {
+            self.launch(evict)?;
+            match self.time(launch, 1)? {
+                Interval::Ns { ns, .. } => sum += ns,
+                Interval::Void => return Ok(Interval::Void),
+            }
+        }
+        Ok(Interval::Ns { ns: sum, sm_khz: None })
+    }
+
     /// Whether launches are queued behind a hold while an interval is prepared (always on the
     /// host, where nothing is queued).
     fn is_held(&self) -> bool;
 
     /// Clocks now: each pair holds the same value twice.
     fn clocks(&self) -> Clocks;
+
+    /// NVML's bits of reasons for lowered clocks now, where they are known.
+    fn throttle_reasons(&self) -> Option<u64> {
+        self.clocks().throttle_reasons
+    }
 }
 
 /// Facts of every device that can be used here, the host last; an error where a driver is there

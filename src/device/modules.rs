@@ -11,6 +11,8 @@ pub struct Module {
     pub sha256: &'static str,
     /// Major and minor of its `.version` line: what a driver has to understand.
     pub ptx_version: (u32, u32),
+    /// Major and minor of the lowest compute capability that it runs on.
+    pub least_capability: (u32, u32),
 }
 
 include!(concat!(env!("OUT_DIR"), "/modules.rs"));

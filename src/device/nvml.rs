@@ -57,7 +57,12 @@ impl Monitor {
         Clocks {
             sm_mhz: clock(Clock::SM),
             memory_mhz: clock(Clock::Memory),
-            throttle_reasons: device.current_throttle_reasons().ok().map(|reasons| reasons.bits()),
+            throttle_reasons: self.throttle_reasons(),
         }
+    }
+
+    /// The bits of reasons for lowered clocks now.
+    pub fn throttle_reasons(&self) -> Option<u64> {
+        self.device()?.current_throttle_reasons().ok().map(|reasons| reasons.bits())
     }
 }

@@ -1,120 +1,94 @@
-//! The experiment `bandwidth`: the arms of a group, their verification, and their rounds.
+//! The experiment `bandwidth`: the verification of a group's arms, and their rounds.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Map;
 
-use super::Plan;
-use crate::device::{Buffer, Device, DeviceError, Launch, SUM_BYTES, Span};
-use crate::kernel::{Access, GUARD_BYTES, Outcome, Verifier, copy_back};
-use crate::layout::{Layout, draw, mix};
-use crate::measure::{self, Measured, Ratio};
-use crate::record::{Arm, Check, CheckKind, Group, KernelName, Order, PatternName, Status, When};
+use super::arms::{Buffers, Ground, PlannedArm, plan_arms};
+use super::{Plan, Subject};
+use crate::device::{DeviceError, Launch, Movement, Span};
+use crate::kernel::{Access, GUARD_BYTES, Operands, Outcome, Verifier, copy_back, host_checksum};
+use crate::layout::{Layout, LayoutError, draw, mix};
+use crate::measure::{self, Conduct, Measured, Ratio};
+use crate::record::{Arm, Check, CheckKind, Group, Order, Placement, Status, When};
 
 /// The name under which checks of the whole group stand.
 const GROUP: &str = "group";
 
-/// What a group is measured on.
-pub(super) struct Ground<'a> {
-    pub device: &'a dyn Device,
-    /// The footprint, filled with the data of `data_key`.
-    pub source: Span<'a>,
-    pub seed: u64,
-    pub data_key: u64,
-    /// How long the device is kept busy before the first sample.
-    pub warm_up: Duration,
-}
-
-/// Buffers of a group; the arms borrow from them.
-struct Buffers {
-    /// The destination with its guard, or the staging for what is copied back.
-    destination: Buffer,
-    /// The index of each order.
-    indices: Vec<(Order, Buffer)>,
-    /// The sums of each arm.
-    sums: Vec<Buffer>,
-}
-
-/// One arm: its name, what it does, and how it is recorded.
-struct PlannedArm<'a> {
-    name: &'static str,
-    pattern: PatternName,
-    order: Option<Order>,
-    source_touched_bytes: u64,
-    access: Access<'a>,
-    launch: Launch<'a>,
-    /// The checksum of one launch, for reads.
-    expected: u64,
-}
+/// Fragments of a strided gather whose checksum the host works out as well.
+const HOST_FRAGMENTS: u64 = 65_536;
 
 /// Measures a group into its record. A mismatch ends it early and is left to the caller to judge.
 pub(super) fn measure_group(
     ground: &Ground<'_>,
     plan: &Plan,
+    conduct: &Conduct<'_>,
     group: &mut Group,
 ) -> Result<(), DeviceError> {
     let begin = Instant::now();
-    let layout = plan
-        .layout(ground.seed)
-        .map_err(|error| DeviceError::Refused { entry: "layout", what: error.to_string() })?;
+    let layout = match plan.subject.has_layout() {
+        true => Some(plan.layout(ground.seed).map_err(refused)?),
+        false => None,
+    };
     let verifier = Verifier::new(ground.device)?;
-    let source = verifier.check_fill(ground.source, ground.data_key)?;
-    push(group, GROUP, CheckKind::Source, When::Before, source);
-
-    let buffers = allocate(ground, plan, &layout, &verifier, group)?;
-    let mut arms = plan_arms(ground, plan, &layout, &buffers, group)?;
-    group.phases.prepare_ns += begin.elapsed().as_nanos() as u64;
+    let check = Checks { ground, plan, verifier: &verifier };
+    let footprint = part(ground.arena, 0, plan.spec.footprint_bytes)?;
+    check.source(footprint, When::Before, group)?;
+    let buffers = Buffers::allocate(ground, plan, layout.as_ref())?;
+    if plan.subject == Subject::Ceiling {
+        let destination = buffers.payload.span().address();
+        group.placements.push(Placement::at(ground.arena.address(), destination));
+    }
+    if let Some(layout) = &layout {
+        check.layout(layout, &buffers, group)?;
+    }
+    group.phases.prepare_ns += elapsed_ns(begin);
     if differs(group) {
         return Ok(());
     }
 
     let begin = Instant::now();
+    buffers.fill_payload(ground, plan)?;
+    let touched =
+        group.layout.as_ref().map_or(plan.spec.payload_bytes, |facts| facts.touched_bytes);
+    let mut arms = plan_arms(ground, plan, layout.as_ref(), touched, &buffers)?;
     let mut poison = Poison { key: mix(ground.data_key ^ ground.seed), drawn: 0 };
     for arm in &mut arms {
         if arm.access.is_read() {
             arm.expected = verifier.expected_checksum(&arm.access)?;
         }
-        check_arm(&verifier, arm, &buffers, &mut poison, When::Before, group)?;
+        check.arm(arm, &buffers, &mut poison, When::Before, group)?;
     }
-    group.phases.verify_ns += begin.elapsed().as_nanos() as u64;
+    if let Some(layout) = &layout {
+        check.against_the_host(layout, &arms, group)?;
+    }
+    group.phases.verify_ns += elapsed_ns(begin);
     if differs(group) {
         return Ok(());
     }
 
     let begin = Instant::now();
     let stale = poison.next();
-    for (arm, sums) in arms.iter().zip(&buffers.sums) {
-        match arm.access.is_read() {
-            true => verifier.zero(sums.span())?,
-            false => verifier.poison(&arm.access, buffers.destination.span(), stale)?,
-        }
+    for sums in arms.iter().filter_map(|arm| arm.access.sums()) {
+        verifier.zero(sums)?;
     }
-    let measured = rounds(ground, plan, &arms)?;
-    group.phases.measure_ns += begin.elapsed().as_nanos() as u64;
+    if plan.subject.writes() {
+        verifier.poison(check.guarded(&buffers), stale)?;
+    }
+    let measured = rounds(ground, plan, &arms, conduct)?;
+    group.phases.measure_ns += elapsed_ns(begin);
 
     let begin = Instant::now();
-    for (i, arm) in arms.iter().enumerate() {
-        if arm.access.is_read() {
-            let found = verifier.total(buffers.sums[i].span())?;
-            let expected = arm.expected.wrapping_mul(measured.launches[i]);
-            let outcome = Outcome {
-                compared: measured.launches[i],
-                mismatches: u64::from(found != expected),
-            };
-            push(group, arm.name, CheckKind::TimedChecksum, When::After, outcome);
-        } else if i == measured.last_arm {
-            let found = verifier.check_destination(&arm.access)?;
-            push(group, arm.name, CheckKind::Destination, When::After, found);
-            let guard = verifier.check_guard(&arm.access, buffers.destination.span(), stale)?;
-            push(group, arm.name, CheckKind::Guard, When::After, guard);
-        }
-    }
+    check.timed(&arms, &measured, &buffers, stale, group)?;
     for arm in arms.iter().filter(|arm| !arm.access.is_read()) {
-        check_arm(&verifier, arm, &buffers, &mut poison, When::After, group)?;
+        check.arm(arm, &buffers, &mut poison, When::After, group)?;
     }
-    let source = verifier.check_fill(ground.source, ground.data_key)?;
-    push(group, GROUP, CheckKind::Source, When::After, source);
-    group.phases.verify_ns += begin.elapsed().as_nanos() as u64;
+    let source = match plan.subject.movement() {
+        Some(Movement::ScatterCopy) => part(buffers.payload.span(), 0, plan.spec.payload_bytes)?,
+        _ => footprint,
+    };
+    check.source(source, When::After, group)?;
+    group.phases.verify_ns += elapsed_ns(begin);
 
     record(ground, &arms, measured, group);
     Ok(())
@@ -132,6 +106,21 @@ pub(super) fn what_differed(group: &Group) -> String {
             )
         },
     )
+}
+
+fn elapsed_ns(begin: Instant) -> u64 {
+    begin.elapsed().as_nanos() as u64
+}
+
+fn part(span: Span<'_>, offset: u64, bytes: u64) -> Result<Span<'_>, DeviceError> {
+    span.slice(offset, bytes).ok_or_else(|| DeviceError::Refused {
+        entry: "group",
+        what: format!("{bytes} bytes from {offset} on lie outside {}", span.bytes()),
+    })
+}
+
+fn refused(error: LayoutError) -> DeviceError {
+    DeviceError::Refused { entry: "layout", what: error.to_string() }
 }
 
 /// Keys that poison destinations, a fresh one each time.
@@ -156,164 +145,179 @@ fn differs(group: &Group) -> bool {
     group.checks.iter().any(|check| check.mismatches > 0)
 }
 
-/// Allocates what the group needs beside its source, and puts the indices in place. Each is checked
-/// before anything follows it: a wrong one could lead a kernel to what is not there. After a
-/// mismatch the remaining indices are left out, and nothing may be launched.
-fn allocate(
-    ground: &Ground<'_>,
-    plan: &Plan,
-    layout: &Layout,
-    verifier: &Verifier<'_>,
-    group: &mut Group,
-) -> Result<Buffers, DeviceError> {
-    let device = ground.device;
-    let written = match plan.writes() {
-        true => plan.payload_bytes + GUARD_BYTES,
-        false => plan.payload_bytes.min(crate::kernel::COPY_BACK_BYTES),
-    };
-    let destination = device.allocate(written)?;
-    let mut indices = Vec::new();
-    if plan.fragment_bytes.is_some() {
-        let make = |order: Order| {
-            layout
-                .index(&order)
-                .map_err(|error| DeviceError::Refused { entry: "index", what: error.to_string() })
+/// The checks of a group.
+struct Checks<'a> {
+    ground: &'a Ground<'a>,
+    plan: &'a Plan,
+    verifier: &'a Verifier<'a>,
+}
+
+impl Checks<'_> {
+    /// The data that is read, gaps included.
+    fn source(&self, span: Span<'_>, when: When, group: &mut Group) -> Result<(), DeviceError> {
+        let outcome = self.verifier.check_fill(span, self.ground.data_key)?;
+        push(group, GROUP, CheckKind::Source, when, outcome);
+        Ok(())
+    }
+
+    /// The layout's metrics, and its indices. Each is checked before anything follows it: a wrong one
+    /// could lead a kernel to what is not there. After a mismatch nothing may be launched.
+    fn layout(
+        &self,
+        layout: &Layout,
+        buffers: &Buffers,
+        group: &mut Group,
+    ) -> Result<(), DeviceError> {
+        let Ground { device, arena, data_key, .. } = *self.ground;
+        let find = |order: Order| buffers.indices.iter().find(|(own, _, _)| *own == order);
+        group.layout = match (find(Order::Sorted), find(Order::Scattered)) {
+            (Some((_, sorted, _)), Some((_, scattered, _))) => {
+                Some(layout.facts(sorted, scattered))
+            }
+            // Without indices: a strided gather, or competitors in one order only.
+            (_, scattered) => match layout.strided_facts() {
+                Some(facts) => Some(facts),
+                None => {
+                    let sorted = layout.index(&Order::Sorted).map_err(refused)?;
+                    scattered.map(|(_, scattered, _)| layout.facts(&sorted, scattered))
+                }
+            },
         };
-        let sorted = make(Order::Sorted)?;
-        let scattered = make(Order::Scattered)?;
-        group.layout = Some(layout.facts(&sorted, &scattered));
-        let packed = make(Order::Packed)?;
-        let orders =
-            [(Order::Packed, packed), (Order::Sorted, sorted), (Order::Scattered, scattered)];
-        for (order, on_host) in orders {
-            let bytes = on_host.as_bytes();
-            let buffer = device.allocate(bytes.len() as u64)?;
-            device.upload(buffer.span(), bytes)?;
-            let (source, index, staging) = (ground.source, buffer.span(), destination.span());
-            let access =
-                Access::gather_copy(layout, &order, source, index, staging, ground.data_key);
-            let outcome = verifier.check_index(&access)?;
+        let staging = buffers.payload.span();
+        for (order, on_host, index) in &buffers.indices {
+            let payload = part(staging, 0, staging.bytes().min(layout.payload_bytes()))?;
+            let operands =
+                Operands { index: Some(index.span()), payload: Some(payload), sums: None };
+            let gather = Movement::GatherCopy;
+            let access = Access::of_layout(gather, layout, order, arena, operands, data_key)?;
+            let outcome = self.verifier.check_index(&access)?;
             push(group, order.as_str(), CheckKind::Index, When::Before, outcome);
             if differs(group) {
-                break;
+                return Ok(());
             }
             // The layout itself, and what the device has no closed form to check against.
-            if order == Order::Scattered || layout.slot(&order, 0).is_none() {
-                let spans = (source, index, staging);
-                let outcome = copy_back(device, layout, &order, &on_host, spans, ground.data_key)?;
+            if *order == Order::Scattered || layout.slot(order, 0).is_none() {
+                let spans = (arena, index.span(), staging);
+                let outcome = copy_back(device, layout, order, on_host, spans, data_key)?;
                 push(group, order.as_str(), CheckKind::CopyBack, When::Before, outcome);
             }
-            indices.push((order, buffer));
+        }
+        Ok(())
+    }
+
+    /// Without an index there is nothing to copy back: the host works out the checksum of the first
+    /// fragments itself.
+    fn against_the_host(
+        &self,
+        layout: &Layout,
+        arms: &[PlannedArm<'_>],
+        group: &mut Group,
+    ) -> Result<(), DeviceError> {
+        for arm in arms {
+            let Some(order) = &arm.order else { continue };
+            if arm.access.movement() != Some(Movement::StridedGather) {
+                continue;
+            }
+            let fragments = layout.fragments().min(HOST_FRAGMENTS);
+            let expected = host_checksum(layout, order, fragments, self.ground.data_key);
+            let Some(expected) = expected else { continue };
+            let access = arm.access.of_fragments(fragments);
+            let launch = access.launch()?;
+            let outcome = self.verifier.check_read(&access, Some(&launch), expected)?;
+            push(group, &arm.name, CheckKind::CopyBack, When::Before, outcome);
+        }
+        Ok(())
+    }
+
+    /// Everything that a launch may change in error.
+    fn guarded<'b>(&self, buffers: &'b Buffers) -> Span<'b>
+    where
+        Self: 'b,
+    {
+        match self.plan.subject.movement() {
+            Some(Movement::ScatterCopy) => self.ground.arena,
+            _ => buffers.payload.span(),
         }
     }
-    let sums = (0..4).map(|_| device.allocate(SUM_BYTES)).collect::<Result<_, _>>()?;
-    Ok(Buffers { destination, indices, sums })
+
+    /// Runs the arm once and compares.
+    fn arm(
+        &self,
+        arm: &PlannedArm<'_>,
+        buffers: &Buffers,
+        poison: &mut Poison,
+        when: When,
+        group: &mut Group,
+    ) -> Result<(), DeviceError> {
+        let launch = Some(&arm.launch);
+        if arm.access.is_read() {
+            let outcome = self.verifier.check_read(&arm.access, launch, arm.expected)?;
+            push(group, &arm.name, CheckKind::Checksum, when, outcome);
+            return Ok(());
+        }
+        let guarded = self.guarded(buffers);
+        let (written, untouched) =
+            self.verifier.check_writes(&arm.access, launch, guarded, poison.next())?;
+        push(group, &arm.name, CheckKind::Destination, when.clone(), written);
+        push(group, &arm.name, CheckKind::Guard, when, untouched);
+        Ok(())
+    }
+
+    /// What the timed launches left: the sums of all of them, and the destination of the last.
+    fn timed(
+        &self,
+        arms: &[PlannedArm<'_>],
+        measured: &Measured,
+        buffers: &Buffers,
+        stale: u64,
+        group: &mut Group,
+    ) -> Result<(), DeviceError> {
+        for (i, arm) in arms.iter().enumerate() {
+            if let Some(sums) = arm.access.sums() {
+                let expected = arm.expected.wrapping_mul(measured.launches[i]);
+                let found = self.verifier.total(sums)?;
+                let outcome = Outcome {
+                    compared: measured.launches[i],
+                    mismatches: u64::from(found != expected),
+                };
+                push(group, &arm.name, CheckKind::TimedChecksum, When::After, outcome);
+            } else if i == measured.last_arm {
+                let found = self.verifier.check_written(&arm.access)?;
+                push(group, &arm.name, CheckKind::Destination, When::After, found);
+                let guarded = self.guarded(buffers);
+                // All arms wrote somewhere before it.
+                let may_change = guarded.bytes() - GUARD_BYTES;
+                let guard = self.verifier.check_behind(may_change, guarded, stale)?;
+                push(group, &arm.name, CheckKind::Guard, When::After, guard);
+            }
+        }
+        Ok(())
+    }
 }
 
-/// The arms of the group: for ceilings read, copy and the driver's copy; else stream, packed,
-/// sorted and scattered.
-fn plan_arms<'a>(
-    ground: &Ground<'a>,
-    plan: &Plan,
-    layout: &Layout,
-    buffers: &'a Buffers,
-    group: &Group,
-) -> Result<Vec<PlannedArm<'a>>, DeviceError> {
-    let outside = || DeviceError::Refused {
-        entry: "arm",
-        what: "the payload does not fit its buffer".to_owned(),
-    };
-    let payload = plan.payload_bytes;
-    let packed_source = ground.source.slice(0, payload).ok_or_else(outside)?;
-    let destination = || buffers.destination.slice(0, payload).ok_or_else(outside);
-    let (source, key) = (ground.source, ground.data_key);
-    let sums = |arm: usize| buffers.sums[arm].span();
-    let arm = |name, order, pattern, source_touched_bytes, access: Access<'a>| {
-        let launch = access.launch()?;
-        Ok(PlannedArm { name, pattern, order, source_touched_bytes, access, launch, expected: 0 })
-    };
-    let contiguous = || PatternName::Contiguous;
-    if plan.kernel == KernelName::Ceiling {
-        let to = destination()?;
-        return Ok(vec![
-            arm("read", None, contiguous(), payload, Access::read(packed_source, sums(0), key))?,
-            arm("copy", None, contiguous(), payload, Access::copy(packed_source, to, key))?,
-            arm(
-                "driver_copy",
-                None,
-                contiguous(),
-                payload,
-                Access::driver_copy(packed_source, to, key),
-            )?,
-        ]);
-    }
-    let stream = match plan.writes() {
-        true => Access::copy(packed_source, destination()?, key),
-        false => Access::read(packed_source, sums(0), key),
-    };
-    let mut arms = vec![arm("stream", None, contiguous(), payload, stream)?];
-    for (i, (order, index)) in buffers.indices.iter().enumerate() {
-        let index = index.span();
-        let access = match plan.writes() {
-            true => Access::gather_copy(layout, order, source, index, destination()?, key),
-            false => Access::gather_read(layout, order, source, index, sums(i + 1), key),
-        };
-        let scattered_touched = group.layout.as_ref().map_or(payload, |facts| facts.touched_bytes);
-        let (name, pattern, touched) = match order {
-            Order::Packed => ("packed", contiguous(), payload),
-            Order::Sorted => ("sorted", plan.pattern.clone(), scattered_touched),
-            _ => ("scattered", plan.pattern.clone(), scattered_touched),
-        };
-        arms.push(arm(name, Some(order.clone()), pattern, touched, access)?);
-    }
-    Ok(arms)
-}
-
-/// Runs the arm once and compares.
-fn check_arm(
-    verifier: &Verifier<'_>,
-    arm: &PlannedArm<'_>,
-    buffers: &Buffers,
-    poison: &mut Poison,
-    when: When,
-    group: &mut Group,
-) -> Result<(), DeviceError> {
-    let launch = Some(&arm.launch);
-    if arm.access.is_read() {
-        let outcome = verifier.check_read(&arm.access, launch, arm.expected)?;
-        push(group, arm.name, CheckKind::Checksum, when, outcome);
-        return Ok(());
-    }
-    let guarded = buffers.destination.span();
-    let (written, guard) = verifier.check_copy(&arm.access, launch, guarded, poison.next())?;
-    push(group, arm.name, CheckKind::Destination, when.clone(), written);
-    push(group, arm.name, CheckKind::Guard, when, guard);
-    Ok(())
-}
-
-/// Warms the device up, and takes the rounds.
+/// Takes the rounds.
 fn rounds(
     ground: &Ground<'_>,
     plan: &Plan,
     arms: &[PlannedArm<'_>],
+    conduct: &Conduct<'_>,
 ) -> Result<Measured, DeviceError> {
     let launches: Vec<Launch<'_>> = arms.iter().map(|arm| arm.launch).collect();
     let at = |name: &str| arms.iter().position(|arm| arm.name == name);
     let ratio = |numerator: &str, denominator: &str| {
         Some(Ratio { numerator: at(numerator)?, denominator: at(denominator)? })
     };
-    let ratio = ratio("packed", "scattered")
-        .or_else(|| ratio("driver_copy", "copy"))
-        .unwrap_or(Ratio { numerator: 0, denominator: 0 });
-    let order_key = mix(ground.seed ^ mix(plan.footprint_bytes ^ plan.fragment_bytes.unwrap_or(0)));
-    measure::measure(ground.device, &launches, ratio, plan.budget(), order_key, ground.warm_up)
+    // Of competing variants the last one against the first.
+    let ends = Ratio { numerator: 0, denominator: arms.len().saturating_sub(1) };
+    let ratio =
+        ratio("packed", "scattered").or_else(|| ratio("driver_copy", "copy")).unwrap_or(ends);
+    let order_key = mix(ground.seed ^ mix(plan.spec.footprint_bytes ^ plan.spec.fragment_bytes));
+    measure::measure(ground.device, &launches, ratio, plan.budget(), order_key, conduct)
 }
 
 fn record(ground: &Ground<'_>, arms: &[PlannedArm<'_>], measured: Measured, group: &mut Group) {
     group.held = Some(ground.device.is_held());
-    group.void_samples = measured.void_samples;
-    group.pilot_rounds = measured.pilot_rounds;
-    group.stop = measured.stop;
+    measured.note(group);
     if measured.samples.iter().any(|samples| samples.is_empty()) {
         group.status = Status::Failed;
         group.reason = Some("no sample is left: the hold gave up in every round".to_owned());
@@ -323,15 +327,17 @@ fn record(ground: &Ground<'_>, arms: &[PlannedArm<'_>], measured: Measured, grou
         .zip(measured.samples)
         .map(|(arm, samples)| {
             let traffic = arm.access.traffic();
+            // The arena is one end of every access, the payload the other.
+            let other_end = traffic.read_bytes.min(traffic.written_bytes);
             Arm {
-                name: arm.name.to_owned(),
+                name: arm.name.clone(),
                 kernel: arm.access.kernel(),
                 pattern: arm.pattern.clone(),
                 order: arm.order.clone(),
                 read_bytes: traffic.read_bytes,
                 written_bytes: traffic.written_bytes,
                 index_bytes: traffic.index_bytes,
-                touched_bytes: arm.source_touched_bytes + traffic.written_bytes,
+                touched_bytes: arm.arena_touched_bytes + other_end,
                 samples,
                 extra: Map::new(),
             }

@@ -5,30 +5,92 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-use crate::kernel::{COPY_BACK_BYTES, GUARD_BYTES};
-use crate::layout::{Layout, LayoutError, UNIT_BYTES};
+use crate::device::Movement;
+use crate::kernel::{GUARD_BYTES, staging_bytes};
+use crate::layout::{Layout, LayoutError, Spec};
 use crate::measure::Budget;
 use crate::record::{
-    Clocks, Experiment, Group, KernelName, Mechanism, PatternName, Phases, Status, size,
+    Clocks, Experiment, Group, KernelName, Mechanism, Phases, Refined, Status, size,
 };
+
+/// What the arms of a group do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Subject {
+    /// Read, write, copy and the driver's copy of one contiguous range.
+    Ceiling,
+    /// One kernel over a layout, packed, sorted and scattered, beside its stream.
+    Layout(Movement),
+    /// One kernel's default and its competitors, over the same bytes.
+    Variants(Movement),
+}
+
+impl Subject {
+    /// The kernel's name in case ids and tables.
+    pub fn kernel(self) -> Refined<KernelName> {
+        match self {
+            Subject::Ceiling => KernelName::Ceiling.into(),
+            Subject::Layout(movement) => KernelName::from(movement).into(),
+            Subject::Variants(movement) => Refined::new(movement.into(), VARIANTS),
+        }
+    }
+
+    /// The kernel under test; none of ceilings.
+    pub fn movement(self) -> Option<Movement> {
+        match self {
+            Subject::Ceiling => None,
+            Subject::Layout(movement) | Subject::Variants(movement) => Some(movement),
+        }
+    }
+}
+
+/// The refinement of a kernel whose competitors are measured.
+const VARIANTS: &str = "variants";
+
+impl Subject {
+    /// Reads what [`kernel`](Subject::kernel) writes; none where there is no such subject.
+    pub fn named(name: &Refined<KernelName>) -> Option<Subject> {
+        let movement = Movement::ALL.into_iter().find(|m| KernelName::from(*m) == name.base);
+        match (&name.base, movement, name.refinement.as_deref()) {
+            (KernelName::Ceiling, _, None) => Some(Subject::Ceiling),
+            (_, Some(movement), None) if movement.has_layout() => Some(Subject::Layout(movement)),
+            (_, Some(movement), Some(VARIANTS)) if !movement.competitors().is_empty() => {
+                Some(Subject::Variants(movement))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the arms see fragments.
+    pub fn has_layout(self) -> bool {
+        self.movement().is_some_and(Movement::has_layout)
+    }
+
+    /// Whether anything but a checksum is written.
+    pub fn writes(self) -> bool {
+        self.movement().is_none_or(|movement| !movement.is_read())
+    }
+}
+/// How often the buffers of ceilings are placed.
+const PLACEMENTS: u32 = 5;
+
+/// The driver gives memory out in pages of this size.
+const PAGE_BYTES: u64 = 2 << 20;
 
 /// A group that is to be measured. Nothing in it depends on a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The experiment.
     pub experiment: Experiment,
-    /// The access kernel, or `ceiling`.
-    pub kernel: KernelName,
-    /// The layout's pattern.
-    pub pattern: PatternName,
-    /// Length of a fragment in bytes; none for ceilings.
-    pub fragment_bytes: Option<u64>,
-    /// The footprint in bytes.
-    pub footprint_bytes: u64,
-    /// The payload in bytes.
-    pub payload_bytes: u64,
+    /// What the arms do.
+    pub subject: Subject,
+    /// The layout; of ceilings and other contiguous kernels only its sizes count.
+    pub spec: Spec,
+    /// Whether the payload was asked for and is no default, and so belongs to the case id.
+    pub names_payload: bool,
     /// The half-width of the ratio's interval that is aimed at, in parts per million.
     pub target_half_width_ppm: Option<u32>,
+    /// The fewest rounds.
+    pub fewest_rounds: u32,
     /// The time that the rounds may take, in milliseconds.
     pub rounds_ms: u64,
 }
@@ -36,12 +98,18 @@ pub struct Plan {
 impl Plan {
     /// The case id: nothing in it is derived from the device or the seed.
     pub fn case(&self) -> String {
-        let mut case =
-            format!("{}/kernel={}/pattern={}", self.experiment, self.kernel, self.pattern);
-        if let Some(bytes) = self.fragment_bytes {
-            case += &format!("/fragment={}", size::exact(bytes));
+        let Spec { pattern, fragment_bytes, offset_bytes, footprint_bytes, payload_bytes } =
+            self.spec;
+        let (kernel, pattern) = (self.subject.kernel(), pattern.refined(offset_bytes));
+        let mut case = format!("{}/kernel={kernel}/pattern={pattern}", self.experiment);
+        if self.subject.has_layout() {
+            case += &format!("/fragment={}", size::exact(fragment_bytes));
         }
-        case + &format!("/footprint={}", size::exact(self.footprint_bytes))
+        case += &format!("/footprint={}", size::exact(footprint_bytes));
+        if self.names_payload {
+            case += &format!("/payload={}", size::exact(payload_bytes));
+        }
+        case
     }
 
     /// The layout that it asks for.
@@ -50,42 +118,92 @@ impl Plan {
     ///
     /// [`LayoutError`] where the sizes do not fit each other.
     pub fn layout(&self, seed: u64) -> Result<Layout, LayoutError> {
-        let fragment = self.fragment_bytes.unwrap_or(UNIT_BYTES);
-        let pattern = self.pattern.clone();
-        Layout::new(pattern, fragment, self.footprint_bytes, self.payload_bytes, seed)
+        Layout::new(self.spec, seed)
     }
 
-    /// Whether a destination is written.
-    pub fn writes(&self) -> bool {
-        matches!(self.kernel, KernelName::Copy | KernelName::GatherCopy | KernelName::Ceiling)
+    /// The orders in which the fragments are visited, each by an arm.
+    pub(super) fn orders(&self) -> &'static [crate::record::Order] {
+        use crate::record::Order::{Packed, Scattered, Sorted};
+        match self.subject {
+            Subject::Layout(Movement::StridedGather) => &[Packed, Scattered],
+            Subject::Layout(_) => &[Packed, Sorted, Scattered],
+            Subject::Variants(movement) if movement.has_layout() => &[Packed, Scattered],
+            _ => &[],
+        }
     }
 
-    /// Bytes beside the footprint: destination and guard, or the staging of what is copied back;
-    /// and the index of three arms.
+    /// Bytes beside the arena: the payload's other end with its guard, or the staging of what is
+    /// copied back; and the index of each order.
     pub fn extra_bytes(&self) -> u64 {
-        let written = match self.writes() {
-            true => self.payload_bytes + GUARD_BYTES,
-            false => self.payload_bytes.min(COPY_BACK_BYTES),
+        let Spec { fragment_bytes, payload_bytes, .. } = self.spec;
+        let payload = match self.subject.writes() {
+            true => payload_bytes + GUARD_BYTES,
+            false => staging_bytes(fragment_bytes, payload_bytes),
         };
-        let index = self
-            .layout(0)
-            .ok()
-            .filter(|_| self.fragment_bytes.is_some())
-            .map_or(0, |layout| 3 * layout.fragments() * u64::from(layout.index_entry_bytes()));
+        let follows = self.subject.movement().is_some_and(Movement::follows_index);
+        let index = self.layout(0).ok().filter(|_| follows).map_or(0, |layout| {
+            let orders = self.orders().len() as u64;
+            orders * layout.fragments() * u64::from(layout.index_entry_bytes())
+        });
         // Sums, events and the allocator's own rounding.
         const SMALL_CHANGE: u64 = 16 << 20;
-        written + index + SMALL_CHANGE
+        payload + index + SMALL_CHANGE
     }
 
-    /// Device memory that the group takes at its peak, in bytes.
+    /// Bytes of the arena: the footprint with a guard behind it.
+    pub fn arena_bytes(&self) -> u64 {
+        self.spec.footprint_bytes + GUARD_BYTES
+    }
+
+    /// Whether the group is one of ceilings, whose buffers are placed several times.
+    pub fn is_ceiling(&self) -> bool {
+        self.subject == Subject::Ceiling
+    }
+
+    /// Bytes that are held while the buffers are placed for the n-th time, from 0, so that they come
+    /// to lie elsewhere than before: none the first time.
+    pub fn ballast_bytes(&self, placement: u32) -> u64 {
+        let step = (self.spec.footprint_bytes / 8).next_multiple_of(PAGE_BYTES) + PAGE_BYTES;
+        u64::from(placement) * step
+    }
+
+    /// How often the buffers are placed within a memory limit. What the ballast does not fit into
+    /// has fewer placements, and never none.
+    pub fn placements(&self, memory_limit_bytes: u64) -> u32 {
+        let fits = |placement: &u32| {
+            self.memory_bytes() + self.ballast_bytes(*placement) <= memory_limit_bytes
+        };
+        match self.is_ceiling() {
+            true => ((1..PLACEMENTS).take_while(fits).count() + 1) as u32,
+            false => 1,
+        }
+    }
+
+    /// Bytes of distinct lines that an arm touches at least, source and destination.
+    pub fn touched_bytes(&self) -> u64 {
+        let payload_bytes = self.spec.payload_bytes;
+        // Of draws with replacement at least 1 - 1/e are distinct.
+        if self.spec.pattern.repeats() { payload_bytes / 2 } else { payload_bytes }
+    }
+
+    /// Device memory that the group takes at least, in bytes.
     pub fn memory_bytes(&self) -> u64 {
-        self.footprint_bytes + self.extra_bytes()
+        self.arena_bytes() + self.extra_bytes()
+    }
+
+    /// Device memory that the group takes at its peak within a memory limit, in bytes.
+    pub fn peak_bytes(&self, memory_limit_bytes: u64) -> u64 {
+        let last = self.placements(memory_limit_bytes) - 1;
+        self.memory_bytes() + self.ballast_bytes(last)
     }
 
     /// A rough guess of the group's wall time on a device of this memory bandwidth, in bytes a
     /// second: data and verification touch the footprint and the payload a few times each.
     pub fn estimate(&self, bytes_per_s: f64) -> Duration {
-        let touched = 3 * self.footprint_bytes + 40 * self.payload_bytes;
+        let scatters = self.subject.movement() == Some(Movement::ScatterCopy);
+        let passes = if scatters { 30 } else { 3 };
+        let touched = passes * self.spec.footprint_bytes + 40 * self.spec.payload_bytes;
+        let touched = touched * u64::from(self.placements(u64::MAX));
         Duration::from_secs_f64(0.2 + touched as f64 / bytes_per_s)
             + Duration::from_millis(self.rounds_ms / 2)
     }
@@ -93,26 +211,25 @@ impl Plan {
     pub(super) fn budget(&self) -> Budget {
         Budget {
             target_half_width_ppm: self.target_half_width_ppm,
+            fewest_rounds: self.fewest_rounds,
             time: Duration::from_millis(self.rounds_ms),
         }
     }
 
     /// The group's record before anything was measured, with this status and reason.
     pub fn record(&self, status: Status, reason: Option<String>) -> Group {
-        let mechanism = match self.pattern {
-            PatternName::Contiguous => Mechanism::None,
-            _ => Mechanism::Indirect,
-        };
+        let spec = &self.spec;
+        let has_layout = self.subject.has_layout();
         Group {
             case: self.case(),
             experiment: self.experiment.clone(),
-            mechanism,
-            kernel: self.kernel.clone(),
-            pattern: self.pattern.clone(),
-            fragment_bytes: self.fragment_bytes,
-            alignment_bytes: self.fragment_bytes,
-            footprint_bytes: self.footprint_bytes,
-            payload_bytes: self.payload_bytes,
+            mechanism: if has_layout { spec.pattern.mechanism() } else { Mechanism::None },
+            kernel: self.subject.kernel(),
+            pattern: spec.pattern.refined(spec.offset_bytes),
+            fragment_bytes: has_layout.then_some(spec.fragment_bytes),
+            alignment_bytes: has_layout.then(|| spec.alignment_bytes()),
+            footprint_bytes: spec.footprint_bytes,
+            payload_bytes: spec.payload_bytes,
             layout: None,
             status,
             reason,
@@ -124,6 +241,10 @@ impl Plan {
             stop: None,
             target_half_width_ppm: self.target_half_width_ppm,
             clocks: Clocks::default(),
+            round_throttle_reasons: Vec::new(),
+            sentinel: None,
+            l2_evicted: false,
+            placements: Vec::new(),
             phases: Phases::default(),
             extra: Map::new(),
         }

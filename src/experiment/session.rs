@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::Plan;
-use super::bandwidth::{self, Ground};
-use crate::device::{Buffer, Device, DeviceError, Span};
+use super::aids::{Aids, State};
+use super::arms::Ground;
+use super::bandwidth;
+use crate::device::{Buffer, Device, DeviceError, Movement, Span};
 use crate::kernel::fill;
 use crate::layout::mix;
+use crate::measure::{Conduct, Count, eviction_bytes};
 use crate::record::{Clocks, Group, Status, size};
 
 /// How long freed memory may take to come back: the driver scrubs it first.
 const RECOVERY: Duration = Duration::from_secs(5);
-
-/// The work that wakes a device from its idle clocks before the first group.
-const WARM_UP: Duration = Duration::from_millis(400);
 
 /// A group's record, and whether the device can still be used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,25 +31,40 @@ pub struct Answer {
 pub struct Session {
     // Before the device, so that it is freed first.
     arena: Option<Buffer>,
-    device: Box<dyn Device>,
+    /// Whether the arena holds something else than its data: a scatter wrote to it.
+    is_overwritten: bool,
+    pub(super) device: Box<dyn Device>,
     seed: u64,
-    memory_limit_bytes: u64,
-    warm: bool,
+    pub(super) memory_limit_bytes: u64,
+    pub(super) state: State,
 }
 
 impl Session {
     /// A session on an opened device.
     pub fn new(device: Box<dyn Device>, seed: u64, memory_limit_bytes: u64) -> Session {
-        Session { arena: None, device, seed, memory_limit_bytes, warm: false }
+        Session {
+            arena: None,
+            is_overwritten: false,
+            device,
+            seed,
+            memory_limit_bytes,
+            state: State::default(),
+        }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &dyn Device {
+        &*self.device
     }
 
     /// Measures one group. Whatever goes wrong is in the record.
     pub fn perform(&mut self, plan: &Plan) -> Answer {
         let mut group = plan.record(Status::Ok, None);
         let before = self.device.clocks();
-        let result = self
-            .prepare(plan, &mut group)
-            .and_then(|prepared| if prepared { self.measure(plan, &mut group) } else { Ok(()) });
+        let result = match plan.is_ceiling() {
+            true => self.measure_placements(plan, &mut group),
+            false => self.measure_once(plan, &mut group),
+        };
         group.clocks = around(before, self.device.clocks());
         let mut device_lost = false;
         match result {
@@ -68,17 +83,27 @@ impl Session {
         Answer { group, device_lost }
     }
 
+    fn measure_once(&mut self, plan: &Plan, group: &mut Group) -> Result<(), DeviceError> {
+        match self.prepare(plan, group)? {
+            true => self.measure(plan, Count::Found { parts: 1 }, group),
+            false => Ok(()),
+        }
+    }
+
     /// Makes sure of memory and data. False where the group was skipped.
-    fn prepare(&mut self, plan: &Plan, group: &mut Group) -> Result<bool, DeviceError> {
+    pub(super) fn prepare(&mut self, plan: &Plan, group: &mut Group) -> Result<bool, DeviceError> {
         let begin = Instant::now();
         let held = self.arena.as_ref().map_or(0, Buffer::bytes);
-        let keeps =
-            held >= plan.footprint_bytes && held + plan.extra_bytes() <= self.memory_limit_bytes;
+        let extra = plan.extra_bytes() + self.eviction_bytes(plan);
+        let keeps = held >= plan.arena_bytes() && held + extra <= self.memory_limit_bytes;
         if !keeps {
-            self.arena = None;
+            self.free_arena();
         }
-        let needed = if keeps { plan.extra_bytes() } else { plan.memory_bytes() };
+        let needed = if keeps { extra } else { plan.arena_bytes() + extra };
+        let waiting = Instant::now();
         let free = self.wait_for(needed)?;
+        let waited_ns = waiting.elapsed().as_nanos() as u64;
+        group.phases.wait_ns += waited_ns;
         if free < needed {
             let (needed, free) = (size::rounded(needed), size::rounded(free));
             skip(
@@ -88,32 +113,56 @@ impl Session {
             return Ok(false);
         }
         if !keeps {
-            let arena = self.device.allocate(plan.footprint_bytes)?;
+            self.arena = Some(self.device.allocate(plan.arena_bytes())?);
+            self.is_overwritten = true;
+            self.state.is_moved = true;
+        }
+        if let Some(arena) = self.arena.as_ref().filter(|_| self.is_overwritten) {
             fill(&*self.device, arena.span(), self.data_key())?;
             self.device.synchronize()?;
-            self.arena = Some(arena);
+            self.is_overwritten = false;
         }
-        group.phases.prepare_ns += begin.elapsed().as_nanos() as u64;
+        group.phases.prepare_ns += (begin.elapsed().as_nanos() as u64).saturating_sub(waited_ns);
         Ok(true)
     }
 
-    fn measure(&mut self, plan: &Plan, group: &mut Group) -> Result<(), DeviceError> {
-        let arena = self.arena.as_ref().and_then(|arena| arena.slice(0, plan.footprint_bytes));
-        let source: Span<'_> = arena.ok_or_else(|| DeviceError::Refused {
+    /// The next group gets memory of its own.
+    pub(super) fn free_arena(&mut self) {
+        self.state.freed_bytes += self.arena.take().map_or(0, |arena| arena.bytes());
+    }
+
+    pub(super) fn measure(
+        &mut self,
+        plan: &Plan,
+        count: Count,
+        group: &mut Group,
+    ) -> Result<(), DeviceError> {
+        self.is_overwritten |= plan.subject.movement() == Some(Movement::ScatterCopy);
+        let arena = self.arena.as_ref().and_then(|arena| arena.slice(0, plan.arena_bytes()));
+        let arena: Span<'_> = arena.ok_or_else(|| DeviceError::Refused {
             entry: "arena",
             what: "it is shorter than the footprint".to_owned(),
         })?;
-        let warm_up = if self.warm { Duration::ZERO } else { WARM_UP };
-        let ground = Ground {
-            device: &*self.device,
-            source,
-            seed: self.seed,
-            data_key: self.data_key(),
-            warm_up,
+        let aids = Aids::new(&*self.device, self.eviction_bytes(plan))?;
+        let steady = aids.steady(&*self.device, arena, &self.state)?;
+        let ground =
+            Ground { device: &*self.device, arena, seed: self.seed, data_key: self.data_key() };
+        let conduct = Conduct { steady, evict: aids.evict()?, count };
+        let measured = bandwidth::measure_group(&ground, plan, &conduct, group);
+        self.state.update(group.sentinel.as_ref(), plan.extra_bytes());
+        measured
+    }
+
+    /// Bytes to evict L2 by before each launch; 0 where that is of no use. Only before kernels that
+    /// read: what one that writes leaves in L2 is written back after its interval, so it would
+    /// still be no memory case. And only within the memory limit; without, it is a cache case.
+    fn eviction_bytes(&self, plan: &Plan) -> u64 {
+        let bytes = match plan.subject.writes() {
+            true => None,
+            false => eviction_bytes(self.device.facts(), plan.touched_bytes()),
         };
-        bandwidth::measure_group(&ground, plan, group)?;
-        self.warm = true;
-        Ok(())
+        let fits = |bytes: &u64| plan.memory_bytes() + bytes <= self.memory_limit_bytes;
+        bytes.filter(fits).unwrap_or(0)
     }
 
     fn data_key(&self) -> u64 {
@@ -121,7 +170,7 @@ impl Session {
     }
 
     /// Free memory, after waiting for at least `bytes` of it as long as freed memory may take.
-    fn wait_for(&self, bytes: u64) -> Result<u64, DeviceError> {
+    pub(super) fn wait_for(&self, bytes: u64) -> Result<u64, DeviceError> {
         let begin = Instant::now();
         loop {
             let free = self.device.free_bytes()?;
@@ -147,5 +196,40 @@ fn around(before: Clocks, after: Clocks) -> Clocks {
         sm_mhz: pair(before.sm_mhz, after.sm_mhz),
         memory_mhz: pair(before.memory_mhz, after.memory_mhz),
         throttle_reasons: reasons.map(|(before, after)| before | after),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::fake::{Fake, at_rate};
+    use crate::experiment::{Suite, plans};
+    use crate::record::DeviceKind;
+
+    fn session(memory_limit_bytes: u64) -> Session {
+        let device = Fake::new(1 << 40, |timed| at_rate(timed, 4000.0));
+        Session::new(Box::new(device), 1, memory_limit_bytes)
+    }
+
+    fn plan(kernel: &str, footprint: &str) -> Plan {
+        let plans = plans(Suite::Standard, &DeviceKind::Cuda);
+        let wanted = |plan: &&Plan| {
+            let case = plan.case();
+            case.contains(&format!("kernel={kernel}/")) && case.ends_with(footprint)
+        };
+        plans.iter().find(wanted).cloned().unwrap()
+    }
+
+    #[test]
+    fn only_small_cases_that_read_are_evicted_and_only_within_the_limit() {
+        let small = plan("gather_read", "footprint=256MiB");
+        assert_eq!(session(1 << 40).eviction_bytes(&small), 240 << 20);
+        let room = small.memory_bytes() + (240 << 20);
+        assert_eq!(session(room).eviction_bytes(&small), 240 << 20);
+        assert_eq!(session(room - 1).eviction_bytes(&small), 0);
+        assert_eq!(session(1 << 40).eviction_bytes(&plan("gather_read", "footprint=2GiB")), 0);
+        let mut writes = plan("gather_copy", "footprint=2GiB");
+        writes.spec.payload_bytes = 1 << 20;
+        assert_eq!(session(1 << 40).eviction_bytes(&writes), 0);
     }
 }

@@ -2,8 +2,10 @@
 
 use clap::ValueEnum;
 
-use super::Plan;
-use crate::record::{DeviceKind, Experiment, KernelName, PatternName};
+use super::plan::{Plan, Subject};
+use crate::device::Movement;
+use crate::layout::{Pattern, Spec, UNIT_BYTES};
+use crate::record::{DeviceKind, Experiment};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -19,6 +21,8 @@ pub enum Suite {
     Quick,
     /// The published curves: some minutes.
     Standard,
+    /// The curves, every pattern, and the kernels' competitors: within 8 minutes.
+    Full,
 }
 
 impl Suite {
@@ -27,6 +31,7 @@ impl Suite {
         match self {
             Suite::Quick => "quick",
             Suite::Standard => "standard",
+            Suite::Full => "full",
         }
     }
 
@@ -36,34 +41,78 @@ impl Suite {
     }
 }
 
-/// What cases of a curve have in common.
+/// What cases of a curve have in common: each footprint with each fragment.
 struct Curve {
-    kernel: KernelName,
-    pattern: PatternName,
+    subject: Subject,
+    pattern: Pattern,
+    offset_bytes: u64,
     footprints: &'static [u64],
     fragments: &'static [u64],
 }
 
 const fn curve(
-    kernel: KernelName,
-    pattern: PatternName,
+    movement: Movement,
+    pattern: Pattern,
     footprints: &'static [u64],
     fragments: &'static [u64],
 ) -> Curve {
-    Curve { kernel, pattern, footprints, fragments }
+    Curve { subject: Subject::Layout(movement), pattern, offset_bytes: 0, footprints, fragments }
 }
 
-use KernelName::{GatherCopy, GatherRead};
-use PatternName::{Random, Shuffled, Strided};
+const fn shifted(offset_bytes: u64, footprints: &'static [u64]) -> Curve {
+    let fragments = &[128, 512, 4 * KIB];
+    Curve { offset_bytes, ..curve(GatherRead, SHUFFLED, footprints, fragments) }
+}
 
-/// Footprints come from one ladder, 256 MiB, 2, 16, 64 and 120 GiB, so that runs of different
-/// devices match. Larger ones first: smaller footprints are the beginning of the same arena.
-const GPU_QUICK: &[Curve] = &[
-    curve(GatherRead, Shuffled, &[120 * GIB, 64 * GIB, 2 * GIB], QUICK_SIZES),
-    curve(GatherCopy, Shuffled, &[64 * GIB], QUICK_SIZES),
-    curve(GatherRead, Random, &[64 * GIB], &[32, 128, 512]),
-    curve(GatherRead, Strided, &[64 * GIB], &[32, 128, 512]),
+const fn by_stride(stride: u64, fragments: &'static [u64]) -> Curve {
+    curve(StridedGather, Pattern::Strided { stride: Some(stride) }, &[16 * GIB], fragments)
+}
+
+const fn within(window_bytes: u64) -> Curve {
+    let pattern = Pattern::Shuffled { window_bytes: Some(window_bytes) };
+    curve(GatherRead, pattern, &[120 * GIB, 64 * GIB], &[32, 128, 512])
+}
+
+const fn holes(occupancy_percent: u32, movement: Movement) -> Curve {
+    curve(movement, Pattern::Holes { occupancy_percent }, &[16 * GIB], FEW)
+}
+
+const fn variants(
+    movement: Movement,
+    pattern: Pattern,
+    footprint: &'static [u64],
+    fragments: &'static [u64],
+) -> Curve {
+    let subject = Subject::Variants(movement);
+    Curve { subject, ..curve(movement, pattern, footprint, fragments) }
+}
+
+use Movement::{Copy, GatherCopy, GatherRead, Read, ScatterCopy, StridedGather, Write};
+use Pattern::{Checkerboard, Contiguous, Random};
+
+const SHUFFLED: Pattern = Pattern::SHUFFLED;
+const STRIDED: Pattern = Pattern::STRIDED;
+
+/// Footprints come from one ladder, so that runs of different devices match: 256 MiB, 2, 16, 64 and
+/// 120 GiB, and between and beyond them where a TLB's reach may end.
+const REACH: &[u64] = &[
+    132 * GIB,
+    128 * GIB,
+    120 * GIB,
+    112 * GIB,
+    96 * GIB,
+    80 * GIB,
+    72 * GIB,
+    68 * GIB,
+    64 * GIB,
+    32 * GIB,
+    16 * GIB,
+    8 * GIB,
+    4 * GIB,
+    2 * GIB,
 ];
+
+const FEW: &[u64] = &[32, 128, 512, 4 * KIB, 64 * KIB];
 
 const QUICK_SIZES: &[u64] = &[32, 64, 128, 256, 512, KIB, 2 * KIB, 4 * KIB, 64 * KIB, 2 * MIB];
 
@@ -82,91 +131,211 @@ const SIZES: &[u64] = &[
     256 * KIB,
     MIB,
     4 * MIB,
+    64 * MIB,
+];
+
+const GPU_QUICK: &[Curve] = &[
+    curve(GatherRead, SHUFFLED, &[120 * GIB, 64 * GIB, 2 * GIB], QUICK_SIZES),
+    curve(GatherCopy, SHUFFLED, &[64 * GIB], FEW),
+    curve(ScatterCopy, SHUFFLED, &[64 * GIB], FEW),
+    curve(GatherRead, Random, &[64 * GIB], &[32, 128, 512]),
+    curve(GatherRead, STRIDED, &[64 * GIB], &[32, 128, 512]),
 ];
 
 const GPU_STANDARD: &[Curve] = &[
-    curve(GatherRead, Shuffled, &[120 * GIB, 64 * GIB, 16 * GIB, 2 * GIB, 256 * MIB], SIZES),
-    curve(GatherCopy, Shuffled, &[120 * GIB, 64 * GIB, 16 * GIB, 2 * GIB], SIZES),
-    curve(GatherRead, Random, &[120 * GIB, 64 * GIB, 2 * GIB], SIZES),
-    curve(GatherRead, Strided, &[120 * GIB, 64 * GIB, 2 * GIB], SIZES),
+    curve(GatherRead, SHUFFLED, &[120 * GIB, 64 * GIB, 16 * GIB, 2 * GIB, 256 * MIB], SIZES),
+    curve(GatherCopy, SHUFFLED, &[120 * GIB, 64 * GIB, 16 * GIB, 2 * GIB], SIZES),
+    curve(ScatterCopy, SHUFFLED, &[120 * GIB, 64 * GIB, 16 * GIB, 2 * GIB], SIZES),
+    curve(GatherRead, SHUFFLED, &[64 * GIB], &[4, 8]),
+    curve(GatherRead, Random, REACH, &[128]),
+    curve(
+        GatherRead,
+        Random,
+        &[120 * GIB, 64 * GIB, 2 * GIB],
+        &[16, 32, 64, 256, 512, KIB, 4 * KIB],
+    ),
+    curve(GatherRead, STRIDED, &[120 * GIB, 64 * GIB, 2 * GIB], FEW),
+    by_stride(1, &[8]),
+    by_stride(2, &[8]),
+    by_stride(4, &[8]),
+    by_stride(8, &[8]),
+    by_stride(16, &[8]),
+    by_stride(32, &[8]),
+    by_stride(64, &[8]),
+    by_stride(128, &[8]),
+];
+
+/// What `full` asks beside the curves of `standard`.
+const GPU_FULL: &[Curve] = &[
+    curve(GatherCopy, SHUFFLED, &[64 * GIB], &[4, 8]),
+    curve(ScatterCopy, SHUFFLED, &[64 * GIB], &[4, 8]),
+    shifted(4, &[64 * GIB]),
+    shifted(16, &[64 * GIB]),
+    shifted(32, &[64 * GIB]),
+    shifted(64, &[64 * GIB]),
+    within(2 * MIB),
+    within(64 * MIB),
+    within(2 * GIB),
+    curve(GatherRead, Checkerboard, &[2 * GIB], FEW),
+    curve(GatherCopy, Checkerboard, &[2 * GIB], FEW),
+    curve(ScatterCopy, Checkerboard, &[2 * GIB], FEW),
+    curve(GatherRead, Pattern::Holes { occupancy_percent: 50 }, &[2 * GIB], FEW),
+    holes(90, GatherRead),
+    holes(90, ScatterCopy),
+    by_stride(256, &[8]),
+    by_stride(512, &[8]),
+    by_stride(1, &[4, 16]),
+    by_stride(2, &[4, 16]),
+    by_stride(8, &[4, 16]),
+    by_stride(32, &[4, 16]),
+    by_stride(128, &[4, 16]),
+    variants(Read, Contiguous, &[16 * GIB], &[UNIT_BYTES]),
+    variants(Write, Contiguous, &[16 * GIB], &[UNIT_BYTES]),
+    variants(Copy, Contiguous, &[16 * GIB], &[UNIT_BYTES]),
+    variants(GatherRead, SHUFFLED, &[64 * GIB], &[32, 128, 4 * KIB]),
+    variants(GatherCopy, SHUFFLED, &[64 * GIB], &[32, 128, 4 * KIB]),
+    variants(ScatterCopy, SHUFFLED, &[64 * GIB], &[32, 128, 4 * KIB]),
+    variants(StridedGather, Pattern::Strided { stride: Some(2) }, &[16 * GIB], &[8]),
+    variants(StridedGather, Pattern::Strided { stride: Some(32) }, &[16 * GIB], &[8]),
 ];
 
 const HOST_QUICK: &[Curve] = &[
-    curve(GatherRead, Shuffled, &[2 * GIB], &[64, 256, KIB, 4 * KIB, 64 * KIB]),
-    curve(GatherRead, Strided, &[2 * GIB], &[64]),
+    curve(GatherRead, SHUFFLED, &[2 * GIB], &[64, 256, KIB, 4 * KIB, 64 * KIB]),
+    curve(GatherRead, STRIDED, &[2 * GIB], &[64]),
     curve(GatherRead, Random, &[2 * GIB], &[64]),
-    curve(GatherRead, Shuffled, &[256 * MIB], &[64, 4 * KIB]),
-    curve(GatherCopy, Shuffled, &[256 * MIB], &[64, 4 * KIB]),
+    curve(GatherRead, SHUFFLED, &[256 * MIB], &[64, 4 * KIB]),
+    curve(GatherCopy, SHUFFLED, &[256 * MIB], &[64]),
+    curve(ScatterCopy, SHUFFLED, &[256 * MIB], &[64]),
 ];
 
 const HOST_STANDARD: &[Curve] = &[
-    curve(GatherRead, Shuffled, &[16 * GIB, 2 * GIB, 256 * MIB], SIZES),
-    curve(GatherCopy, Shuffled, &[2 * GIB], SIZES),
+    curve(GatherRead, SHUFFLED, &[16 * GIB, 2 * GIB, 256 * MIB], SIZES),
+    curve(GatherCopy, SHUFFLED, &[2 * GIB], SIZES),
+    curve(ScatterCopy, SHUFFLED, &[2 * GIB], SIZES),
     curve(GatherRead, Random, &[2 * GIB], SIZES),
-    curve(GatherRead, Strided, &[2 * GIB], SIZES),
+    curve(GatherRead, STRIDED, &[2 * GIB], SIZES),
+];
+
+const HOST_FULL: &[Curve] = &[
+    curve(GatherRead, SHUFFLED, &[2 * GIB], &[4, 8]),
+    curve(GatherRead, Checkerboard, &[256 * MIB], FEW),
+    curve(GatherRead, Pattern::Holes { occupancy_percent: 90 }, &[2 * GIB], FEW),
+    shifted(4, &[2 * GIB]),
+    shifted(64, &[2 * GIB]),
 ];
 
 /// What a suite means on a kind of device.
 struct Definition {
-    curves: &'static [Curve],
+    curves: &'static [&'static [Curve]],
     ceilings: &'static [u64],
-    most_payload: u64,
     target_half_width_ppm: Option<u32>,
+    fewest_rounds: u32,
     rounds_ms: u64,
 }
 
 fn definition(suite: Suite, kind: &DeviceKind) -> Definition {
     let on_host = *kind == DeviceKind::Host;
-    let (curves, ceilings, rounds_ms): (_, &[u64], _) = match (suite, on_host) {
-        (Suite::Quick, false) => (GPU_QUICK, &[16 * GIB, 2 * GIB], 600),
-        (Suite::Standard, false) => (GPU_STANDARD, &[16 * GIB, 2 * GIB], 1_500),
-        (Suite::Quick, true) => (HOST_QUICK, &[256 * MIB], 1_000),
-        (Suite::Standard, true) => (HOST_STANDARD, &[2 * GIB, 256 * MIB], 5_000),
-    };
+    let (curves, ceilings, rounds_ms): (&'static [&'static [Curve]], &[u64], _) =
+        match (suite, on_host) {
+            (Suite::Quick, false) => (&[GPU_QUICK], &[16 * GIB, 2 * GIB], 600),
+            (Suite::Standard, false) => (&[GPU_STANDARD], &[16 * GIB, 2 * GIB], 1_500),
+            (Suite::Full, false) => (&[GPU_STANDARD, GPU_FULL], &[16 * GIB, 2 * GIB], 1_500),
+            (Suite::Quick, true) => (&[HOST_QUICK], &[256 * MIB], 1_000),
+            (Suite::Standard, true) => (&[HOST_STANDARD], &[2 * GIB, 256 * MIB], 5_000),
+            (Suite::Full, true) => (&[HOST_STANDARD, HOST_FULL], &[2 * GIB, 256 * MIB], 5_000),
+        };
     Definition {
         curves,
         ceilings,
-        most_payload: match (suite, on_host) {
-            (_, false) => 2 * GIB,
-            (Suite::Quick, true) => 64 * MIB,
-            (Suite::Standard, true) => 256 * MIB,
-        },
         // The host's figures wander with whatever else runs there: no precision is promised.
         target_half_width_ppm: (!on_host).then_some(TARGET_PPM),
+        // On a GPU most cases need no more than the fewest: where there is time, more are taken, for
+        // an interval well under the target and for a wall time that is spent on measuring.
+        fewest_rounds: if on_host || suite == Suite::Quick { 30 } else { 60 },
         rounds_ms,
     }
 }
 
-/// The groups of a suite on a kind of device, in the order in which they are measured.
+/// The payload of a case that names none: what the pattern says itself, else at most 2 GiB on a GPU
+/// (1 GiB of fragments up to 16 B, for the index of shorter ones is as long as they are), and less
+/// on the host.
+pub(super) fn default_payload(
+    suite: Suite,
+    kind: &DeviceKind,
+    subject: Subject,
+    spec: Spec,
+) -> u64 {
+    if !subject.has_layout() {
+        return spec.footprint_bytes;
+    }
+    let most = match (*kind == DeviceKind::Host, suite) {
+        (true, Suite::Quick) => 64 * MIB,
+        (true, _) => 256 * MIB,
+        (false, _) if spec.fragment_bytes <= 16 => GIB,
+        (false, _) => 2 * GIB,
+    };
+    let held = spec.pattern.capacity(spec.slots()) * spec.fragment_bytes;
+    let asked = match spec.pattern {
+        Pattern::Strided { stride: Some(_) } => held,
+        pattern if pattern.fills_its_capacity() => held,
+        _ => held.min(most),
+    };
+    asked - asked % spec.fragment_bytes.max(UNIT_BYTES)
+}
+
+/// A plan of a suite's precision and time.
+pub(super) fn plan(
+    suite: Suite,
+    kind: &DeviceKind,
+    subject: Subject,
+    spec: Spec,
+    names_payload: bool,
+) -> Plan {
+    let definition = definition(suite, kind);
+    let Definition { target_half_width_ppm, fewest_rounds, rounds_ms, .. } = definition;
+    Plan {
+        experiment: Experiment::Bandwidth,
+        subject,
+        spec,
+        names_payload,
+        target_half_width_ppm,
+        fewest_rounds,
+        rounds_ms,
+    }
+}
+
+/// The groups of a suite on a kind of device, in the order in which they are measured: larger
+/// footprints first, as smaller ones are the beginning of the same arena, and what writes to the
+/// arena after what reads from it.
 pub fn plans(suite: Suite, kind: &DeviceKind) -> Vec<Plan> {
     let definition = definition(suite, kind);
-    let plan = |kernel: &KernelName,
-                pattern: &PatternName,
-                fragment_bytes,
-                footprint_bytes,
-                payload_bytes| Plan {
-        experiment: Experiment::Bandwidth,
-        kernel: kernel.clone(),
-        pattern: pattern.clone(),
+    let with_payload = |subject: Subject, spec: Spec| {
+        let payload_bytes = default_payload(suite, kind, subject, spec);
+        plan(suite, kind, subject, Spec { payload_bytes, ..spec }, false)
+    };
+    let spec = |pattern, fragment_bytes, offset_bytes, footprint_bytes| Spec {
+        pattern,
         fragment_bytes,
+        offset_bytes,
         footprint_bytes,
-        payload_bytes,
-        target_half_width_ppm: definition.target_half_width_ppm,
-        rounds_ms: definition.rounds_ms,
+        payload_bytes: 0,
     };
     let ceilings = definition.ceilings.iter().map(|footprint| {
-        plan(&KernelName::Ceiling, &PatternName::Contiguous, None, *footprint, *footprint)
+        with_payload(Subject::Ceiling, spec(Contiguous, UNIT_BYTES, 0, *footprint))
     });
     let mut scattered: Vec<Plan> = Vec::new();
-    for curve in definition.curves {
+    for curve in definition.curves.iter().copied().flatten() {
         for footprint in curve.footprints {
-            let payload = (*footprint).min(definition.most_payload);
             scattered.extend(curve.fragments.iter().map(|fragment| {
-                plan(&curve.kernel, &curve.pattern, Some(*fragment), *footprint, payload)
+                let spec = spec(curve.pattern, *fragment, curve.offset_bytes, *footprint);
+                with_payload(curve.subject, spec)
             }));
         }
     }
-    scattered.sort_by_key(|plan| std::cmp::Reverse(plan.footprint_bytes));
+    scattered.sort_by_key(|plan| {
+        let scatters = plan.subject.movement() == Some(ScatterCopy);
+        (std::cmp::Reverse(plan.spec.footprint_bytes), scatters)
+    });
     ceilings.chain(scattered).collect()
 }
 
@@ -175,17 +344,29 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::experiment::parse_case;
 
     #[test]
     fn case_ids_are_unique_and_every_layout_is_possible() {
-        for suite in [Suite::Quick, Suite::Standard] {
+        for suite in [Suite::Quick, Suite::Standard, Suite::Full] {
             for kind in [DeviceKind::Cuda, DeviceKind::Host] {
                 let plans = plans(suite, &kind);
                 let ids: HashSet<String> = plans.iter().map(Plan::case).collect();
                 assert_eq!(ids.len(), plans.len());
                 for plan in &plans {
-                    assert!(plan.layout(1).is_ok(), "{}", plan.case());
+                    let layout = plan.layout(1);
+                    assert!(layout.is_ok(), "{}: {layout:?}", plan.case());
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn every_case_can_be_asked_for_by_its_id() {
+        for kind in [DeviceKind::Cuda, DeviceKind::Host] {
+            for plan in plans(Suite::Full, &kind) {
+                let parsed = parse_case(&plan.case(), Suite::Full, &kind);
+                assert_eq!(parsed, Ok(plan));
             }
         }
     }
@@ -194,6 +375,6 @@ mod tests {
     fn quick_asks_at_most_12_groups_of_the_host() {
         let plans = plans(Suite::Quick, &DeviceKind::Host);
         assert!(plans.len() <= 12, "{}", plans.len());
-        assert!(plans.iter().all(|plan| plan.payload_bytes <= 256 * MIB));
+        assert!(plans.iter().all(|plan| plan.spec.payload_bytes <= 256 * MIB));
     }
 }

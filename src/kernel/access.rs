@@ -1,9 +1,9 @@
 //! The kernels that are measured, with their operands and the bytes that they move.
 
 use crate::device::bindings as b;
-use crate::device::{DeviceError, Entry, Launch, Shape, Span, Spans};
-use crate::layout::{Layout, UNIT_BYTES};
-use crate::record::{KernelName, Order, PatternName};
+use crate::device::{DeviceError, Entry, Launch, Movement, Mover, Shape, Span, Spans, Variant};
+use crate::layout::{Layout, Pattern, UNIT_BYTES};
+use crate::record::{KernelName, Order, Refined};
 
 /// Bytes that one launch moves, kept apart by what they are good for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,50 +19,56 @@ pub struct Traffic {
 /// One measured kernel with its operands.
 #[derive(Clone, Copy, Debug)]
 pub struct Access<'a> {
-    kernel: KernelKind,
+    kernel: Kernel,
+    variant: Variant,
     pub(super) shape: Shape,
     pub(super) spans: Spans<'a>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum KernelKind {
-    Read,
-    Copy,
+enum Kernel {
+    Own(Movement),
     DriverCopy,
-    GatherRead,
-    GatherCopy,
+}
+
+/// What an access to a layout needs beside its arena.
+#[derive(Clone, Copy, Debug)]
+pub struct Operands<'a> {
+    /// The slot of each fragment; not read by a strided gather.
+    pub index: Option<Span<'a>>,
+    /// Where a copy finds or leaves the payload: as long as that.
+    pub payload: Option<Span<'a>>,
+    /// The sums of a read.
+    pub sums: Option<Span<'a>>,
 }
 
 impl<'a> Access<'a> {
     /// A read of `source` from end to end.
     pub fn read(source: Span<'a>, sums: Span<'a>, data_key: u64) -> Access<'a> {
-        Access::contiguous(
-            KernelKind::Read,
-            source,
-            Spans { sums: Some(sums), ..Spans::default() },
-            data_key,
-        )
+        let spans = Spans { source: Some(source), sums: Some(sums), ..Spans::default() };
+        Access::contiguous(Kernel::Own(Movement::Read), source.bytes(), spans, data_key)
+    }
+
+    /// A write of `destination` from end to end.
+    pub fn write(destination: Span<'a>, data_key: u64) -> Access<'a> {
+        let spans = Spans { destination: Some(destination), ..Spans::default() };
+        Access::contiguous(Kernel::Own(Movement::Write), destination.bytes(), spans, data_key)
     }
 
     /// A copy of `source` to `destination`, which has to be as long.
     pub fn copy(source: Span<'a>, destination: Span<'a>, data_key: u64) -> Access<'a> {
-        let spans = Spans { destination: Some(destination), ..Spans::default() };
-        Access::contiguous(KernelKind::Copy, source, spans, data_key)
+        let spans = both(source, destination);
+        Access::contiguous(Kernel::Own(Movement::Copy), source.bytes(), spans, data_key)
     }
 
     /// The same by the driver's own copy.
     pub fn driver_copy(source: Span<'a>, destination: Span<'a>, data_key: u64) -> Access<'a> {
-        let spans = Spans { destination: Some(destination), ..Spans::default() };
-        Access::contiguous(KernelKind::DriverCopy, source, spans, data_key)
+        let spans = both(source, destination);
+        Access::contiguous(Kernel::DriverCopy, source.bytes(), spans, data_key)
     }
 
-    fn contiguous(
-        kernel: KernelKind,
-        source: Span<'a>,
-        spans: Spans<'a>,
-        data_key: u64,
-    ) -> Access<'a> {
-        let units = source.bytes() / UNIT_BYTES;
+    fn contiguous(kernel: Kernel, bytes: u64, spans: Spans<'a>, data_key: u64) -> Access<'a> {
+        let units = bytes / UNIT_BYTES;
         let shape = Shape {
             units,
             fragments: units,
@@ -71,39 +77,55 @@ impl<'a> Access<'a> {
             data_key,
             ..Shape::default()
         };
-        Access { kernel, shape, spans: Spans { source: Some(source), ..spans } }
+        Access { kernel, variant: Variant::Default, shape, spans }
     }
 
-    /// A gather read of the layout's fragments, in this order, out of `source`.
-    pub fn gather_read(
+    /// An access to the layout's fragments, in this order.
+    ///
+    /// `arena` begins where the arena's data begin; the layout's offset is counted from there. A
+    /// gather reads from it, a scatter writes to it.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::Refused`] where the arena is shorter than the offset, the movement has no
+    /// layout, or it does not take this one: a strided gather needs a constant stride, a scatter a
+    /// slot for each fragment.
+    pub fn of_layout(
+        movement: Movement,
         layout: &Layout,
         order: &Order,
-        source: Span<'a>,
-        index: Span<'a>,
-        sums: Span<'a>,
+        arena: Span<'a>,
+        operands: Operands<'a>,
         data_key: u64,
-    ) -> Access<'a> {
-        let spans =
-            Spans { source: Some(source), index: Some(index), sums: Some(sums), destination: None };
-        Access { kernel: KernelKind::GatherRead, shape: shape(layout, order, data_key), spans }
-    }
-
-    /// A gather copy of the layout's fragments, in this order, out of `source` into `destination`.
-    pub fn gather_copy(
-        layout: &Layout,
-        order: &Order,
-        source: Span<'a>,
-        index: Span<'a>,
-        destination: Span<'a>,
-        data_key: u64,
-    ) -> Access<'a> {
-        let spans = Spans {
-            source: Some(source),
-            index: Some(index),
-            destination: Some(destination),
-            sums: None,
+    ) -> Result<Access<'a>, DeviceError> {
+        let refused =
+            |what: &str| DeviceError::Refused { entry: movement.name(), what: what.to_owned() };
+        if !movement.has_layout() {
+            return Err(refused("it has no layout"));
+        }
+        let offset = layout.spec().offset_bytes;
+        let slots = arena.bytes().checked_sub(offset).and_then(|rest| arena.slice(offset, rest));
+        let slots = Some(slots.ok_or_else(|| refused("the arena is shorter than the offset"))?);
+        let Operands { index, payload, sums } = operands;
+        let spans = match movement {
+            Movement::ScatterCopy => Spans { source: payload, destination: slots, index, sums },
+            _ => Spans { source: slots, destination: payload, index, sums },
         };
-        Access { kernel: KernelKind::GatherCopy, shape: shape(layout, order, data_key), spans }
+        let shape = shape(layout, order, data_key);
+        let follows_rule = [b::FRAGBENCH_PATTERN_CONTIGUOUS, b::FRAGBENCH_PATTERN_STRIDED]
+            .contains(&shape.pattern);
+        if movement == Movement::StridedGather && !follows_rule {
+            return Err(refused("its fragments lie at no constant stride"));
+        }
+        if movement == Movement::ScatterCopy && shape.pattern == b::FRAGBENCH_PATTERN_RANDOM {
+            return Err(refused("fragments may lie in the same slot"));
+        }
+        Ok(Access { kernel: Kernel::Own(movement), variant: Variant::Default, shape, spans })
+    }
+
+    /// The same access by a competing variant.
+    pub fn by(self, variant: Variant) -> Access<'a> {
+        Access { variant, ..self }
     }
 
     /// The same access over its first `fragments` fragments.
@@ -112,41 +134,64 @@ impl<'a> Access<'a> {
         Access { shape: Shape { fragments, units, ..self.shape }, ..self }
     }
 
-    /// The kernel's name.
-    pub fn kernel(&self) -> KernelName {
+    /// The kernel's name, with the variant unless it is the default.
+    pub fn kernel(&self) -> Refined<KernelName> {
+        let base = match self.kernel {
+            Kernel::DriverCopy => KernelName::DriverCopy,
+            Kernel::Own(movement) => movement.into(),
+        };
+        match self.variant {
+            Variant::Default => base.into(),
+            variant => Refined::new(base, variant.to_string()),
+        }
+    }
+
+    /// What the kernel does; none for the driver's own.
+    pub fn movement(&self) -> Option<Movement> {
         match self.kernel {
-            KernelKind::Read => KernelName::Read,
-            KernelKind::Copy => KernelName::Copy,
-            KernelKind::DriverCopy => KernelName::DriverCopy,
-            KernelKind::GatherRead => KernelName::GatherRead,
-            KernelKind::GatherCopy => KernelName::GatherCopy,
+            Kernel::Own(movement) => Some(movement),
+            Kernel::DriverCopy => None,
         }
     }
 
     /// Whether the kernel reads into a checksum (else it writes a destination).
     pub fn is_read(&self) -> bool {
-        matches!(self.kernel, KernelKind::Read | KernelKind::GatherRead)
+        self.movement().is_some_and(Movement::is_read)
     }
 
-    /// Whether the kernel follows an index.
-    pub fn is_gather(&self) -> bool {
-        matches!(self.kernel, KernelKind::GatherRead | KernelKind::GatherCopy)
+    /// The sums that it reads into; none where it writes.
+    pub fn sums(&self) -> Option<Span<'a>> {
+        self.spans.sums.filter(|_| self.is_read())
     }
 
     /// Bytes of payload.
     pub fn payload_bytes(&self) -> u64 {
-        self.shape.units * UNIT_BYTES
+        self.shape.units * u64::from(self.shape.unit_bytes)
     }
 
     /// Bytes that one launch moves.
     pub fn traffic(&self) -> Traffic {
         let payload = self.payload_bytes();
+        let movement = self.movement();
         let entry = u64::from(self.shape.index_entry_bytes);
+        let follows = movement.is_some_and(Movement::follows_index);
         Traffic {
-            read_bytes: payload,
+            read_bytes: if movement == Some(Movement::Write) { 0 } else { payload },
             written_bytes: if self.is_read() { 0 } else { payload },
-            index_bytes: if self.is_gather() { self.shape.fragments * entry } else { 0 },
+            index_bytes: if follows { self.shape.fragments * entry } else { 0 },
         }
+    }
+
+    /// The entry point; none for the driver's own copy.
+    pub fn entry(&self) -> Option<Entry> {
+        let movement = self.movement()?;
+        let follows = movement.follows_index();
+        Some(Entry::Move(Mover {
+            movement,
+            index_entry_bytes: if follows { self.shape.index_entry_bytes } else { 0 },
+            unit_bytes: self.shape.unit_bytes,
+            variant: self.variant,
+        }))
     }
 
     /// The launch, checked against its operands.
@@ -155,40 +200,47 @@ impl<'a> Access<'a> {
     ///
     /// [`DeviceError::Refused`] names the operand that does not fit.
     pub fn launch(&self) -> Result<Launch<'a>, DeviceError> {
-        let entry = match (self.kernel, self.shape.index_entry_bytes) {
-            (KernelKind::Read, _) => Entry::Read,
-            (KernelKind::Copy, _) => Entry::Copy,
-            (KernelKind::GatherRead, 4) => Entry::GatherRead4,
-            (KernelKind::GatherRead, _) => Entry::GatherRead8,
-            (KernelKind::GatherCopy, 4) => Entry::GatherCopy4,
-            (KernelKind::GatherCopy, _) => Entry::GatherCopy8,
-            (KernelKind::DriverCopy, _) => {
-                let missing = |what: &str| DeviceError::Refused {
-                    entry: "driver_copy",
-                    what: format!("the {what} is missing"),
-                };
-                let source = self.spans.source.ok_or_else(|| missing("source"))?;
-                let destination = self.spans.destination.ok_or_else(|| missing("destination"))?;
-                return Launch::driver_copy(source, destination);
-            }
+        if let Some(entry) = self.entry() {
+            return Launch::kernel(entry, self.spans, self.shape);
+        }
+        let missing = |what: &str| DeviceError::Refused {
+            entry: "driver_copy",
+            what: format!("the {what} is missing"),
         };
-        Launch::kernel(entry, self.spans, self.shape)
+        let source = self.spans.source.ok_or_else(|| missing("source"))?;
+        let destination = self.spans.destination.ok_or_else(|| missing("destination"))?;
+        Launch::driver_copy(source, destination)
+    }
+}
+
+fn both<'a>(source: Span<'a>, destination: Span<'a>) -> Spans<'a> {
+    Spans { source: Some(source), destination: Some(destination), ..Spans::default() }
+}
+
+impl From<Movement> for KernelName {
+    fn from(movement: Movement) -> KernelName {
+        movement.name().to_owned().into()
     }
 }
 
 /// The shape of a layout that is visited in this order.
-pub(super) fn shape(layout: &Layout, order: &Order, data_key: u64) -> Shape {
+fn shape(layout: &Layout, order: &Order, data_key: u64) -> Shape {
+    let unit_bytes = layout.unit_bytes();
     let shape = Shape {
-        units: layout.payload_bytes() / UNIT_BYTES,
+        units: layout.payload_bytes() / unit_bytes,
         fragments: layout.fragments(),
         slots: layout.slots(),
-        stride: layout.stride(),
+        // Nothing is left between contiguous fragments, however large the footprint.
+        stride: if layout.pattern() == Pattern::Contiguous { 1 } else { layout.stride() },
+        window: layout.window().unwrap_or(0),
+        origin: layout.spec().offset_bytes / unit_bytes,
         layout_key: layout.key(),
         data_key,
         unit_shift: layout.unit_shift(),
         index_entry_bytes: layout.index_entry_bytes(),
         pattern: pattern_code(layout.pattern()),
         sorted: *order == Order::Sorted,
+        unit_bytes: unit_bytes as u32,
     };
     match order {
         Order::Packed => Shape {
@@ -201,12 +253,13 @@ pub(super) fn shape(layout: &Layout, order: &Order, data_key: u64) -> Shape {
     }
 }
 
-fn pattern_code(pattern: &PatternName) -> u32 {
+fn pattern_code(pattern: Pattern) -> u32 {
     match pattern {
-        PatternName::Strided => b::FRAGBENCH_PATTERN_STRIDED,
-        PatternName::Shuffled => b::FRAGBENCH_PATTERN_SHUFFLED,
-        PatternName::Random => b::FRAGBENCH_PATTERN_RANDOM,
-        // `Layout::new` refuses patterns that it does not know.
-        PatternName::Contiguous | PatternName::Other(_) => b::FRAGBENCH_PATTERN_CONTIGUOUS,
+        Pattern::Contiguous => b::FRAGBENCH_PATTERN_CONTIGUOUS,
+        Pattern::Strided { .. } => b::FRAGBENCH_PATTERN_STRIDED,
+        Pattern::Shuffled { .. } => b::FRAGBENCH_PATTERN_SHUFFLED,
+        Pattern::Random => b::FRAGBENCH_PATTERN_RANDOM,
+        Pattern::Checkerboard => b::FRAGBENCH_PATTERN_CHECKERBOARD,
+        Pattern::Holes { .. } => b::FRAGBENCH_PATTERN_HOLES,
     }
 }

@@ -6,7 +6,7 @@ mod copy_back;
 mod data;
 mod verify;
 
-pub use access::{Access, Traffic};
-pub use copy_back::{COPY_BACK_BYTES, copy_back};
+pub use access::{Access, Operands, Traffic};
+pub use copy_back::{copy_back, host_checksum, staging_bytes};
 pub use data::{GUARD_BYTES, fill};
 pub use verify::{Outcome, Verifier};

@@ -1,27 +1,30 @@
 //! Verification on the device, by routes that the measured kernels do not take.
 //!
 //! What a read has to sum and what a copy has to write is computed from the layout's closed form
-//! and from the data's closed form, without following the index and without reading the source.
+//! and from the data's closed form, without following the index and without reading the source. Of
+//! a scatter the arena is checked in two parts: each unit of payload at the place where it belongs,
+//! and everything between and behind the fragments, which has to be what it was.
 //! The index itself is checked entry by entry before a kernel follows it.
 
 use super::access::Access;
 use super::data::fill;
 use crate::device::{
-    Buffer, Device, DeviceError, Entry, Launch, SUM_BYTES, Shape, Span, Spans, bindings as b,
+    Buffer, Device, DeviceError, Entry, Launch, Movement, SUM_BYTES, Shape, Span, Spans,
 };
-use crate::layout::UNIT_BYTES;
+use crate::layout::{LEAST_UNIT_BYTES, UNIT_BYTES};
 
 /// What a comparison found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Items compared: units of 16 B, index entries, or sums.
+    /// Items compared: units, index entries, or sums.
     pub compared: u64,
     /// Items that differed.
     pub mismatches: u64,
 }
 
 impl Outcome {
-    fn of_sums(found: u64, expected: u64) -> Outcome {
+    /// One sum against what it should be.
+    pub fn of_sums(found: u64, expected: u64) -> Outcome {
         Outcome { compared: 1, mismatches: u64::from(found != expected) }
     }
 
@@ -92,9 +95,9 @@ impl<'d> Verifier<'d> {
         Ok(Outcome { compared: units, mismatches: self.run(Entry::CheckFill, spans, shape)? })
     }
 
-    /// Whether each entry of the access's index is what the layout's closed form says. A sorted
-    /// random layout has no closed form: there the entries have to ascend inside the footprint, and
-    /// to be the same multiset as the unsorted closed form.
+    /// Whether each entry of the access's index is what the layout's closed form says. Random
+    /// choices have no closed form in address order: there the entries have to ascend inside the
+    /// footprint, and to be the same multiset as the unsorted closed form.
     ///
     /// # Errors
     ///
@@ -102,7 +105,7 @@ impl<'d> Verifier<'d> {
     pub fn check_index(&self, access: &Access<'_>) -> Result<Outcome, DeviceError> {
         let differing = self.run(Entry::CheckIndex, access.spans, access.shape)?;
         let outcome = Outcome { compared: access.shape.fragments, mismatches: differing };
-        if !access.shape.sorted || access.shape.pattern != b::FRAGBENCH_PATTERN_RANDOM {
+        if access.shape.has_closed_form() {
             return Ok(outcome);
         }
         let found = self.run(Entry::SumIndex, access.spans, access.shape)?;
@@ -143,75 +146,105 @@ impl<'d> Verifier<'d> {
         Ok(Outcome::of_sums(self.total(sums)?, expected))
     }
 
-    /// Poisons `destination` and the guard behind it, runs `launch` once (`None` launches nothing),
-    /// and compares: the destination with what `access` says, the guard with the poison.
+    /// Poisons what the access writes and everything around it, runs `launch` once (`None` launches
+    /// nothing), and compares: what was to be written, and what was to stay.
     ///
-    /// `guarded` is the destination with the guard behind it; the key of the poison has to be fresh
-    /// for each call, so that nothing stale is taken for written.
+    /// `guarded` is all that may change in error: the destination with a guard behind it, or of a
+    /// scatter the arena with one. The key of the poison has to be fresh for each call, so that
+    /// nothing stale is taken for written.
     ///
     /// # Errors
     ///
     /// Whatever the device says.
-    pub fn check_copy(
+    pub fn check_writes(
         &self,
         access: &Access<'_>,
         launch: Option<&Launch<'_>>,
         guarded: Span<'_>,
         poison_key: u64,
     ) -> Result<(Outcome, Outcome), DeviceError> {
-        self.poison(access, guarded, poison_key)?;
+        self.poison(guarded, poison_key)?;
         if let Some(launch) = launch {
             self.device.launch(launch)?;
         }
-        Ok((self.check_destination(access)?, self.check_guard(access, guarded, poison_key)?))
+        Ok((self.check_written(access)?, self.check_untouched(access, guarded, poison_key)?))
     }
 
-    /// Fills the destination with bits that no launch writes, and its guard with the guard's own.
+    /// Fills all that a launch may change with bits that no launch writes.
     ///
     /// # Errors
     ///
     /// Whatever the device says.
-    pub fn poison(
-        &self,
-        access: &Access<'_>,
-        guarded: Span<'_>,
-        poison_key: u64,
-    ) -> Result<(), DeviceError> {
-        let payload = access.payload_bytes();
-        fill(self.device, part(guarded, 0, payload)?, poison_key)?;
-        let guard = part(guarded, payload, guarded.bytes() - payload)?;
-        fill(self.device, guard, !poison_key)
+    pub fn poison(&self, guarded: Span<'_>, poison_key: u64) -> Result<(), DeviceError> {
+        fill(self.device, guarded, poison_key)
     }
 
-    /// Whether the destination holds what the access puts there.
+    /// Whether the access's payload is where it has to be, as it has to be.
     ///
     /// # Errors
     ///
     /// Whatever the device says.
-    pub fn check_destination(&self, access: &Access<'_>) -> Result<Outcome, DeviceError> {
-        let differing = self.run(Entry::CheckDestination, access.spans, access.shape)?;
-        Ok(Outcome { compared: access.shape.units, mismatches: differing })
+    pub fn check_written(&self, access: &Access<'_>) -> Result<Outcome, DeviceError> {
+        let entry = match access.movement() {
+            Some(Movement::Write) => Entry::CheckWritten,
+            Some(Movement::ScatterCopy) => Entry::CheckScattered,
+            _ => Entry::CheckGathered,
+        };
+        let mismatches = self.run(entry, access.spans, access.shape)?;
+        Ok(Outcome { compared: access.shape.units, mismatches })
     }
 
-    /// Whether the guard still holds its poison.
+    /// Whether everything else still holds its poison: the bytes behind the destination, and of a
+    /// scatter those before, between and behind the fragments.
     ///
     /// # Errors
     ///
     /// Whatever the device says.
-    pub fn check_guard(
+    pub fn check_untouched(
         &self,
         access: &Access<'_>,
         guarded: Span<'_>,
         poison_key: u64,
     ) -> Result<Outcome, DeviceError> {
-        let payload = access.payload_bytes();
-        self.check_fill(part(guarded, payload, guarded.bytes() - payload)?, !poison_key)
+        match access.movement() {
+            Some(Movement::ScatterCopy) => {
+                self.check_gaps(access.shape, access.shape.units, guarded, poison_key)
+            }
+            _ => self.check_behind(access.payload_bytes(), guarded, poison_key),
+        }
     }
-}
 
-fn part(span: Span<'_>, offset: u64, bytes: u64) -> Result<Span<'_>, DeviceError> {
-    span.slice(offset, bytes).ok_or_else(|| DeviceError::Refused {
-        entry: "verify",
-        what: format!("{bytes} bytes from {offset} on lie outside {}", span.bytes()),
-    })
+    /// Whether the bytes from `extent_bytes` on still hold their poison.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the device says.
+    pub fn check_behind(
+        &self,
+        extent_bytes: u64,
+        guarded: Span<'_>,
+        poison_key: u64,
+    ) -> Result<Outcome, DeviceError> {
+        // As gaps of a layout that is one fragment: everything before the extent's end.
+        let unit_bytes = LEAST_UNIT_BYTES as u32;
+        let units = extent_bytes / LEAST_UNIT_BYTES;
+        let shape =
+            Shape { fragments: units, slots: units, stride: 1, unit_bytes, ..Shape::default() };
+        self.check_gaps(shape, units, guarded, poison_key)
+    }
+
+    fn check_gaps(
+        &self,
+        shape: Shape,
+        taken_units: u64,
+        guarded: Span<'_>,
+        poison_key: u64,
+    ) -> Result<Outcome, DeviceError> {
+        let units = guarded.bytes() / u64::from(shape.unit_bytes);
+        let spans = Spans { destination: Some(guarded), ..Spans::default() };
+        // Membership has a closed form even where the order has none.
+        let shape = Shape { units, data_key: poison_key, sorted: false, ..shape };
+        let mismatches = self.run(Entry::CheckGaps, spans, shape)?;
+        Ok(Outcome { compared: units.saturating_sub(taken_units), mismatches })
+    }
 }

@@ -2,7 +2,6 @@
 
 use rayon::prelude::*;
 
-use super::slot::{Rule, any_slot};
 use super::{Layout, LayoutError};
 use crate::record::Order;
 
@@ -66,21 +65,13 @@ impl Layout {
     /// [`LayoutError::UnknownOrder`] for an order of another version, and
     /// [`LayoutError::OutOfMemory`].
     pub fn index(&self, order: &Order) -> Result<Index, LayoutError> {
-        let rule = self.rule(order).ok_or_else(|| LayoutError::UnknownOrder(order.clone()))?;
-        match rule {
-            Rule::Identity => self.collect(|i| i),
-            Rule::First { stride } => self.collect(move |i| i * stride),
-            Rule::OneOfStride(choice) => self.collect(move |k| choice.slot(k)),
-            Rule::Permuted(choice, permutation) => {
-                self.collect(move |i| choice.slot(permutation.apply(i)))
-            }
-            Rule::Any { key, slots } => self.collect(move |i| any_slot(key, slots, i)),
-            Rule::AnySorted { key, slots } => {
-                let mut index = self.collect(move |i| any_slot(key, slots, i))?;
-                index.sort();
-                Ok(index)
-            }
+        let unknown = || LayoutError::UnknownOrder(order.clone());
+        let (rule, needs_sorting) = self.rule(order).ok_or_else(unknown)?;
+        let mut index = self.collect(|i| rule.slot(i))?;
+        if needs_sorting {
+            index.sort();
         }
+        Ok(index)
     }
 
     fn collect(&self, slot: impl Fn(u64) -> u64 + Sync + Send) -> Result<Index, LayoutError> {

@@ -1,8 +1,16 @@
 //! How a number comes about: the order of a sample, rounds, the memory that may be taken, and the
 //! worker process that all of it happens in.
 
+mod cache;
+mod conduct;
 pub mod limit;
 mod rounds;
+mod sentinel;
+#[cfg(test)]
+mod tests;
 pub mod worker;
 
-pub use rounds::{Budget, Measured, Ratio, measure};
+pub use cache::{CACHE_MULTIPLE, eviction_bytes, known_l2_bytes};
+pub use conduct::{Budget, Conduct, Count, Measured, Steady, measure};
+pub use rounds::Ratio;
+pub use sentinel::{Rest, SENTINEL_BYTES, Watch, has_drifted};

@@ -1,34 +1,17 @@
-//! Pilot and fresh rounds: every arm once a round, in random order.
+//! Rounds: every arm once, in random order.
 
 use std::time::{Duration, Instant};
 
 use crate::device::{Device, DeviceError, Interval, Launch};
 use crate::layout::{below, draw};
-use crate::record::{Samples, StopReason};
-use crate::stats;
+use crate::record::Samples;
 
 /// The shortest interval that is timed. It is 2,000 ticks of the 0.5 us that CUDA events resolve
 /// (CUDA driver API, cuEventElapsedTime).
-const INTERVAL_NS: u64 = 1_000_000;
+pub(super) const INTERVAL_NS: u64 = 1_000_000;
 
 /// The most launches that are queued for one interval.
-const MOST_LAUNCHES: u64 = 32;
-
-/// Rounds of the pilot, which sets the number of rounds and is discarded.
-const PILOT_ROUNDS: u32 = 15;
-
-/// The fewest rounds that are reported.
-const FEWEST_ROUNDS: u32 = 30;
-
-/// How precise a group has to be, and how long it may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
-    /// The half-width of the ratio's interval that is aimed at, in parts per million of the ratio;
-    /// none where 30 rounds have to do.
-    pub target_half_width_ppm: Option<u32>,
-    /// The time that the rounds may take.
-    pub time: Duration,
-}
+pub(super) const MOST_LAUNCHES: u64 = 32;
 
 /// The two arms whose paired ratio of times sets the number of rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,90 +22,32 @@ pub struct Ratio {
     pub denominator: usize,
 }
 
-/// What the rounds gave.
-#[derive(Clone, Debug, Default)]
-pub struct Measured {
-    /// Samples of each arm, in the order of the arms.
-    pub samples: Vec<Samples>,
-    /// Launches of each arm since the first timed one, the pilot's included.
-    pub launches: Vec<u64>,
-    /// The arm that was launched last.
-    pub last_arm: usize,
-    /// Samples that the hold spoiled. Their rounds are dropped whole.
-    pub void_samples: u32,
-    /// Rounds of the pilot.
-    pub pilot_rounds: u32,
-    /// Why no more rounds were taken.
-    pub stop: Option<StopReason>,
-}
-
-/// Measures the arms in rounds: a pilot to find how many are needed, then that many fresh ones.
-/// Every arm has to have run once before. First the device is kept busy for `warm_up`.
-///
-/// # Errors
-///
-/// Whatever the device says.
-pub fn measure(
-    device: &dyn Device,
-    arms: &[Launch<'_>],
-    ratio: Ratio,
-    budget: Budget,
-    order_key: u64,
-    warm_up: Duration,
-) -> Result<Measured, DeviceError> {
-    let mut rounds = Rounds::new(device, arms, order_key);
-    rounds.warm_up(warm_up)?;
-    rounds.calibrate()?;
-    let (wanted, pilot_rounds, pilot_void, stop) = match budget.target_half_width_ppm {
-        None => (FEWEST_ROUNDS, 0, 0, StopReason::NoTarget),
-        Some(ppm) => {
-            let begin = Instant::now();
-            let pilot = rounds.take(PILOT_ROUNDS)?;
-            let affordable = affordable(budget.time, begin.elapsed() / PILOT_ROUNDS);
-            let target = f64::from(ppm) / 1e6;
-            let ratios = pilot.ratios(ratio);
-            let wanted = stats::rounds_for(&ratios, target, FEWEST_ROUNDS, u32::MAX);
-            let stop = if wanted > affordable { StopReason::TimeCap } else { StopReason::Target };
-            (wanted.min(affordable), PILOT_ROUNDS, pilot.void_samples, stop)
-        }
-    };
-    let taken = rounds.take(wanted)?;
-    Ok(Measured {
-        samples: taken.samples,
-        launches: rounds.launched,
-        last_arm: rounds.last_arm,
-        void_samples: pilot_void + taken.void_samples,
-        pilot_rounds,
-        stop: Some(stop),
-    })
-}
-
-/// Rounds that fit into the time; never fewer than the fewest that are reported.
-fn affordable(time: Duration, round: Duration) -> u32 {
-    let rounds = time.as_nanos() / round.as_nanos().max(1);
-    u32::try_from(rounds).unwrap_or(u32::MAX).max(FEWEST_ROUNDS)
-}
-
-struct Rounds<'a> {
+/// The arms that take turns.
+pub(super) struct Rounds<'a> {
     device: &'a dyn Device,
     arms: &'a [Launch<'a>],
+    /// What runs before each launch, outside of its interval.
+    evict: Option<Launch<'a>>,
     /// Launches of an interval, for each arm.
     launches: Vec<u32>,
-    launched: Vec<u64>,
-    last_arm: usize,
+    /// Launches of each arm so far.
+    pub launched: Vec<u64>,
+    /// The arm that was launched last.
+    pub last_arm: usize,
     order_key: u64,
     drawn: u64,
 }
 
 /// Rounds that were taken.
-struct Taken {
-    samples: Vec<Samples>,
-    void_samples: u32,
+pub(super) struct Taken {
+    pub samples: Vec<Samples>,
+    pub throttle_reasons: Vec<Option<u64>>,
+    pub void_samples: u32,
 }
 
 impl Taken {
     /// The ratio of times of each round.
-    fn ratios(&self, ratio: Ratio) -> Vec<f64> {
+    pub fn ratios(&self, ratio: Ratio) -> Vec<f64> {
         let time = |arm: usize, i: usize| {
             let samples = &self.samples[arm];
             samples.ns[i] as f64 / f64::from(samples.launches[i])
@@ -135,10 +60,16 @@ impl Taken {
 }
 
 impl<'a> Rounds<'a> {
-    fn new(device: &'a dyn Device, arms: &'a [Launch<'a>], order_key: u64) -> Rounds<'a> {
+    pub fn new(
+        device: &'a dyn Device,
+        arms: &'a [Launch<'a>],
+        evict: Option<Launch<'a>>,
+        order_key: u64,
+    ) -> Rounds<'a> {
         Rounds {
             device,
             arms,
+            evict,
             launches: vec![1; arms.len()],
             launched: vec![0; arms.len()],
             last_arm: 0,
@@ -148,7 +79,7 @@ impl<'a> Rounds<'a> {
     }
 
     /// Keeps the device busy, so that its clocks rise before anything counts.
-    fn warm_up(&mut self, time: Duration) -> Result<(), DeviceError> {
+    pub fn warm_up(&mut self, time: Duration) -> Result<(), DeviceError> {
         let begin = Instant::now();
         while begin.elapsed() < time {
             self.time(0)?;
@@ -156,22 +87,22 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
-    /// Finds how many launches an interval of each arm needs, by doubling until it is long enough.
-    fn calibrate(&mut self) -> Result<(), DeviceError> {
+    /// Finds how many launches an interval of each arm needs, by raising them until it is long
+    /// enough.
+    pub fn calibrate(&mut self) -> Result<(), DeviceError> {
         for arm in 0..self.arms.len() {
             // Twice, for the first one may find the device asleep.
             self.time(arm)?;
             loop {
                 let launches = u64::from(self.launches[arm]);
                 let ns = match self.time(arm)? {
-                    Interval::Ns(ns) => ns.max(1),
+                    Interval::Ns { ns, .. } => ns,
                     Interval::Void => break,
                 };
                 if ns >= INTERVAL_NS || launches >= MOST_LAUNCHES {
                     break;
                 }
-                // A tenth more than the estimate, so that ordinary jitter stays above the minimum.
-                let needed = (INTERVAL_NS * launches * 11).div_ceil(ns * 10);
+                let needed = launches_for(launches, ns);
                 self.launches[arm] = needed.clamp(launches + 1, MOST_LAUNCHES) as u32;
             }
         }
@@ -181,27 +112,42 @@ impl<'a> Rounds<'a> {
     fn time(&mut self, arm: usize) -> Result<Interval, DeviceError> {
         self.launched[arm] += u64::from(self.launches[arm]);
         self.last_arm = arm;
-        self.device.time(&self.arms[arm], self.launches[arm])
+        let (launch, launches) = (&self.arms[arm], self.launches[arm]);
+        match &self.evict {
+            Some(evict) => self.device.time_cold(launch, evict, launches),
+            None => self.device.time(launch, launches),
+        }
     }
 
-    fn take(&mut self, rounds: u32) -> Result<Taken, DeviceError> {
-        let mut taken =
-            Taken { samples: vec![Samples::default(); self.arms.len()], void_samples: 0 };
+    pub fn take(&mut self, rounds: u32) -> Result<Taken, DeviceError> {
+        let mut taken = Taken {
+            samples: vec![Samples::default(); self.arms.len()],
+            throttle_reasons: Vec::new(),
+            void_samples: 0,
+        };
         for round in 0..rounds {
             let order = self.shuffled_arms();
             let mut times = vec![None; self.arms.len()];
             for (position, arm) in order.iter().enumerate() {
                 match self.time(*arm)? {
-                    Interval::Ns(ns) => times[*arm] = Some((position as u32, ns)),
+                    Interval::Ns { ns, sm_khz } => {
+                        times[*arm] = Some((position as u32, ns, sm_khz));
+                    }
                     Interval::Void => taken.void_samples += 1,
                 }
             }
             // Arms are compared round by round: one that lacks an arm compares nothing.
             if let Some(times) = times.into_iter().collect::<Option<Vec<_>>>() {
-                for (arm, (position, ns)) in times.into_iter().enumerate() {
+                for (arm, (position, ns, sm_khz)) in times.into_iter().enumerate() {
                     taken.samples[arm].push(round, position, self.launches[arm], ns);
+                    taken.samples[arm].sm_khz.push(sm_khz);
                 }
             }
+            taken.throttle_reasons.push(self.device.throttle_reasons());
+        }
+        clear_unknown(&mut taken.throttle_reasons);
+        for samples in &mut taken.samples {
+            clear_unknown(&mut samples.sm_khz);
         }
         Ok(taken)
     }
@@ -215,5 +161,18 @@ impl<'a> Rounds<'a> {
             order.swap(last, below(random, last as u64 + 1) as usize);
         }
         order
+    }
+}
+
+/// The launches that make an interval long enough, where `launches` take `ns`: a tenth more than
+/// the estimate, so that ordinary jitter stays above the minimum.
+pub(super) fn launches_for(launches: u64, ns: u64) -> u64 {
+    (INTERVAL_NS * launches * 11).div_ceil(ns.max(1) * 10)
+}
+
+/// A column of which nothing is known is left out.
+fn clear_unknown<T>(column: &mut Vec<Option<T>>) {
+    if column.iter().all(Option::is_none) {
+        column.clear();
     }
 }

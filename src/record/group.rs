@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::open_enum::open_enum;
+use super::{Refined, Sentinel};
 
 open_enum! {
     /// What a group belongs to.
@@ -36,13 +37,19 @@ open_enum! {
         Read = "read",
         /// Copies a contiguous range.
         Copy = "copy",
+        /// Writes a contiguous range.
+        Write = "write",
         /// The driver's own device-to-device copy (`memcpy` on the host).
         DriverCopy = "driver_copy",
         /// Reads fragments behind an index into a checksum.
         GatherRead = "gather_read",
         /// Copies fragments behind an index into a contiguous range.
         GatherCopy = "gather_copy",
-        /// The group of ceilings: read, copy and the driver's copy side by side.
+        /// Copies a contiguous range into fragments behind an index.
+        ScatterCopy = "scatter_copy",
+        /// Reads elements at a constant stride, without an index, into a checksum.
+        StridedGather = "strided_gather",
+        /// The group of ceilings: read, write, copy and the driver's copy side by side.
         Ceiling = "ceiling",
     }
 }
@@ -58,6 +65,10 @@ open_enum! {
         Shuffled = "shuffled",
         /// Any slot, with replacement.
         Random = "random",
+        /// Every other slot, in permuted order.
+        Checkerboard = "checkerboard",
+        /// The free slots of a random occupancy, in permuted order.
+        Holes = "holes",
     }
 }
 
@@ -110,7 +121,7 @@ open_enum! {
         TimedChecksum = "timed_checksum",
         /// Every destination byte with the closed form.
         Destination = "destination",
-        /// The bytes behind the destination, which nobody may write.
+        /// The bytes that nobody may write: behind the destination, and between scattered fragments.
         Guard = "guard",
         /// Every byte of the source, gaps included, with the closed form.
         Source = "source",
@@ -142,7 +153,8 @@ pub struct Check {
     pub mismatches: u64,
 }
 
-/// The samples of one arm, a column each; entry `i` of every column belongs to the same sample.
+/// The samples of one arm, a column each; entry `i` of every column belongs to the same sample. A
+/// column that the device cannot fill is empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
     /// The round of each sample, from 0.
@@ -153,6 +165,12 @@ pub struct Samples {
     pub launches: Vec<u32>,
     /// The length of the interval in nanoseconds.
     pub ns: Vec<u64>,
+    /// The SM clock during the interval, in kHz.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sm_khz: Vec<Option<u32>>,
+    /// The placement of the buffers, from 0; empty where there was one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placement: Vec<u32>,
 }
 
 impl Samples {
@@ -182,9 +200,9 @@ pub struct Arm {
     /// kernel.
     pub name: String,
     /// The kernel that it runs.
-    pub kernel: KernelName,
+    pub kernel: Refined<KernelName>,
     /// The pattern that it reads: contiguous on stream and packed.
-    pub pattern: PatternName,
+    pub pattern: Refined<PatternName>,
     /// The order of the fragments; none on a stream.
     pub order: Option<Order>,
     /// Useful bytes read by one launch.
@@ -224,6 +242,22 @@ pub struct LayoutFacts {
     pub index_entry_bytes: u32,
 }
 
+/// Where the buffers of a group lay: virtual addresses of the device, in hexadecimal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Placement {
+    /// The beginning of the source.
+    pub source: String,
+    /// The beginning of the destination.
+    pub destination: String,
+}
+
+impl Placement {
+    /// A placement at these addresses.
+    pub fn at(source: u64, destination: u64) -> Placement {
+        Placement { source: format!("{source:#x}"), destination: format!("{destination:#x}") }
+    }
+}
+
 /// Clocks around a group, as NVML tells them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Clocks {
@@ -244,6 +278,9 @@ pub struct Phases {
     pub verify_ns: u64,
     /// Pilot and rounds, the gaps between intervals included.
     pub measure_ns: u64,
+    /// Waiting for the device: memory that comes back, clocks that settle.
+    #[serde(default)]
+    pub wait_ns: u64,
 }
 
 /// The arms that are compared with each other, measured together.
@@ -256,9 +293,9 @@ pub struct Group {
     /// The mechanism that the layout stands for.
     pub mechanism: Mechanism,
     /// The access kernel of the group.
-    pub kernel: KernelName,
+    pub kernel: Refined<KernelName>,
     /// The layout's pattern.
-    pub pattern: PatternName,
+    pub pattern: Refined<PatternName>,
     /// Length of a fragment, in bytes; none where nothing is cut into fragments.
     pub fragment_bytes: Option<u64>,
     /// Alignment of each fragment, in bytes.
@@ -294,6 +331,20 @@ pub struct Group {
     /// Clocks.
     #[serde(default)]
     pub clocks: Clocks,
+    /// NVML's bits of reasons for lowered clocks, read after each round; entry `i` belongs to round
+    /// `i`. Empty where nothing is known of any round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub round_throttle_reasons: Vec<Option<u64>>,
+    /// The sentinel's readings; none where no sentinel watched, as on the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sentinel: Option<Sentinel>,
+    /// Whether L2 was evicted before each launch of an arm; `launches` intervals, one for each
+    /// launch, are then summed in a sample.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub l2_evicted: bool,
+    /// Where the buffers lay, for each time that they were allocated anew: ceilings only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placements: Vec<Placement>,
     /// Where the time went.
     #[serde(default)]
     pub phases: Phases,

@@ -1,4 +1,4 @@
-//! What was measured: runs, groups, samples, and the journal that holds them.
+//! What was measured: runs, groups, samples, selftests, and the journal that holds them.
 //!
 //! This module is the bottom of the crate: it depends on nothing else here. It stores observations
 //! only; whatever can be derived from them (medians, ratios, intervals, flags) is derived by
@@ -7,11 +7,17 @@
 mod group;
 pub mod journal;
 mod open_enum;
+mod refined;
 mod run;
+mod selftest;
+mod sentinel;
 pub mod size;
 
 pub use group::{
     Arm, Check, CheckKind, Clocks, Experiment, Group, KernelName, LayoutFacts, Mechanism, Order,
-    PatternName, Phases, Samples, Status, StopReason, When,
+    PatternName, Phases, Placement, Samples, Status, StopReason, When,
 };
+pub use refined::Refined;
 pub use run::{DeviceFacts, DeviceKind, HostFacts, Run, SCHEMA, Selection};
+pub use selftest::{Fault, FaultKind, Selftest};
+pub use sentinel::{Attempt, Reading, Sentinel};

@@ -28,6 +28,9 @@ pub struct Selection {
     /// Experiments named by `--only`; empty means all.
     #[serde(default)]
     pub only: Vec<String>,
+    /// Case ids named by `--case`, measured instead of the suite's; empty means the suite's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cases: Vec<String>,
     /// Globs over case ids; empty means all.
     #[serde(default)]
     pub filters: Vec<String>,

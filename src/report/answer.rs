@@ -4,32 +4,54 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::case::Case;
 use super::causes::worst;
-use super::text::{bytes, clean, listed, rate, ratio, with_interval, wrapped};
+use super::grid::spread;
+use super::text::{bytes, clean, listed, percent, rate, ratio, with_interval, wrapped};
 use super::threshold::shares;
 use crate::record::{Run, Status};
-use crate::summary::{BracketKey, Flag, Metric, Row, brackets};
+use crate::summary::{BracketKey, Flag, Metric, Row, Summary, Times, brackets};
 
 /// The widest line.
 const WIDTH: usize = 110;
 /// The shares of the packed bandwidth that are asked for.
 const SHARES: [f64; 3] = [0.95, 0.8, 0.5];
 
+/// The arms of ceilings, and how they are told.
+const CEILINGS: [(&str, &str); 4] = [
+    ("read", "read"),
+    ("write", "write"),
+    ("copy", "copy"),
+    ("driver_copy", "the driver's own copy"),
+];
+
 /// The answer of a run in words, as plain text for a terminal.
-pub fn answer(run: &Run, rows: &[Row]) -> String {
-    let mut lines = sentences(run, rows);
-    lines.extend(flagged(&Case::all(rows)));
+pub fn answer(summary: &Summary) -> String {
+    let mut lines = sentences(summary);
+    lines.extend(flagged(&Case::all(&summary.rows)));
     lines.iter().map(|line| wrapped(line, WIDTH, "  ") + "\n").collect()
 }
 
 /// The answer, a paragraph an entry.
-pub fn sentences(run: &Run, rows: &[Row]) -> Vec<String> {
+pub fn sentences(summary: &Summary) -> Vec<String> {
+    let Summary { run, rows, times } = summary;
     let cases = Case::all(rows);
     let mut lines = vec![opening(run)];
     lines.extend(ceilings(run, &cases));
     lines.extend(curves(rows));
     lines.push(meaning().to_owned());
     lines.push(counts(&cases));
+    lines.extend(spent(times));
     lines
+}
+
+/// `Time: 27.3 s in groups: 60 % measuring, 31 % preparing, 9 % verifying.`
+fn spent(times: &Times) -> Option<String> {
+    let shares: Vec<String> = times
+        .shares()
+        .into_iter()
+        .map(|(name, share)| format!("{:.0} % {name}", share * 100.0))
+        .collect();
+    let seconds = times.total_ns() as f64 / 1e9;
+    (!shares.is_empty()).then(|| format!("Time: {seconds:.1} s in groups: {}.", shares.join(", ")))
 }
 
 /// Which flags stand on how many groups, with what they mean: nobody should have to look for it.
@@ -92,19 +114,12 @@ fn ceilings(run: &Run, cases: &[Case<'_>]) -> Vec<String> {
 }
 
 fn ceiling(case: &Case<'_>, peak: &str) -> Option<String> {
-    let arms: Vec<String> = [
-        ("read", "read"),
-        ("write", "write"),
-        ("copy", "copy"),
-        ("driver_copy", "the driver's own copy"),
-    ]
-    .into_iter()
-    .filter_map(|(arm, name)| {
+    let arms = CEILINGS.iter().filter_map(|(arm, name)| {
         let share = case.row(Metric::PeakShare, arm).and_then(|row| row.figure.median);
         let share = share.map(|share| format!(" ({:.1} %)", share * 100.0)).unwrap_or_default();
         Some(format!("{name} {}{share}", rate(case.rate(arm)?)))
-    })
-    .collect();
+    });
+    let arms: Vec<String> = arms.collect();
     if arms.is_empty() {
         return None;
     }
@@ -114,13 +129,25 @@ fn ceiling(case: &Case<'_>, peak: &str) -> Option<String> {
             with_interval(row.figure.median, row.figure.ci(), ratio)
         )
     });
+    let placements = placed(case).unwrap_or_default();
     let cache = if case.has(Flag::Cache) { " (cache, not memory)" } else { "" };
     let array = case.first().footprint_bytes.map(|size| format!(" with arrays of {}", bytes(size)));
     Some(format!(
-        "Ceilings{}{cache} in GB/s: {}{}. Theoretical peak: {peak}.",
+        "Ceilings{}{cache} in GB/s: {}{}.{placements} Theoretical peak: {peak}.",
         array.unwrap_or_default(),
         listed(&arms),
         against.unwrap_or_default()
+    ))
+}
+
+/// How much it matters where the arrays lie: of all arms the one that it matters to most.
+fn placed(case: &Case<'_>) -> Option<String> {
+    let spreads = CEILINGS.iter().filter_map(|(arm, name)| Some((spread(case, arm)?, *arm, *name)));
+    let (spread, arm, name) = spreads.max_by(|(a, ..), (b, ..)| a.total_cmp(b))?;
+    let placements = case.row(Metric::PlacementSpread, arm)?.placements?;
+    Some(format!(
+        " Over {placements} placements of the arrays medians lie up to {} apart ({name}).",
+        percent(spread)
     ))
 }
 
@@ -149,8 +176,8 @@ fn curves(rows: &[Row]) -> Vec<String> {
 }
 
 fn curve_name(key: &BracketKey) -> String {
-    let pattern = clean(key.pattern.as_str());
-    format!("{}, {pattern} in {}", clean(key.kernel.as_str()), bytes(key.footprint_bytes))
+    let pattern = clean(&key.pattern.to_string());
+    format!("{}, {pattern} in {}", clean(&key.kernel.to_string()), bytes(key.footprint_bytes))
 }
 
 /// Where packed is a weak baseline its ratio must not stand alone.

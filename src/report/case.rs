@@ -49,10 +49,23 @@ impl<'a> Case<'a> {
 
     /// Whether the group is one of ceilings.
     pub fn is_ceiling(&self) -> bool {
-        let kernel = &self.first().kernel;
+        if self.is_variants() {
+            return false;
+        }
+        let kernel = &self.first().kernel.base;
         *kernel == KernelName::Ceiling
             || (self.first().fragment_bytes.is_none()
                 && matches!(self.first().arm(), Some("read" | "write" | "copy" | "driver_copy")))
+    }
+
+    /// Whether the group compares a kernel with its competitors.
+    pub fn is_variants(&self) -> bool {
+        self.rows.iter().any(|row| row.metric == Metric::VariantRatio)
+    }
+
+    /// The rows of a metric, in their order.
+    pub fn of_metric(&self, metric: Metric) -> impl Iterator<Item = &'a Row> {
+        self.rows.iter().copied().filter(move |row| row.metric == metric)
     }
 
     /// How the group ended: the worst of its rows.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::case::Case;
-use super::text::{bytes, clean, or_dash, rate, ratio, with_interval};
+use super::text::{bytes, clean, or_dash, percent, rate, ratio, with_interval};
 use crate::summary::{Flag, Metric, Row};
 
 /// A table in cells; the first `texts` columns hold texts, the rest figures, the last texts again.
@@ -25,16 +25,50 @@ pub fn ceilings(rows: &[Row]) -> Grid {
                 row.footprint_bytes.map(bytes).unwrap_or_default(),
                 with_interval(row.figure.median, row.figure.ci(), rate),
                 or_dash(share, ratio),
+                or_dash(spread(case, arm), percent),
                 told(&row.flags),
             ]);
         }
     }
-    Grid { head: vec!["ceiling", "array", "GB/s [95 %]", "of peak", "flags"], texts: 2, body }
+    let head = vec!["ceiling", "array", "GB/s [95 %]", "of peak", "spread", "flags"];
+    Grid { head, texts: 2, body }
+}
+
+/// How far the medians of single placements of an arm's buffers lie apart, relative.
+pub fn spread(case: &Case<'_>, arm: &str) -> Option<f64> {
+    case.row(Metric::PlacementSpread, arm)?.figure.median
+}
+
+/// One line for each arm of each group that compares a kernel with its competitors.
+pub fn variants(rows: &[Row]) -> Grid {
+    let mut body = Vec::new();
+    for case in Case::all(rows).iter().filter(|case| case.is_variants()) {
+        for row in case.of_metric(Metric::EffectiveBandwidth) {
+            let arm = row.arm().unwrap_or_default();
+            let ratio_row = case.row(Metric::VariantRatio, arm);
+            body.push(vec![
+                clean(&row.kernel.to_string()),
+                row.order.as_ref().map(|order| clean(order.as_str())).unwrap_or_default(),
+                row.fragment_bytes.map(bytes).unwrap_or_default(),
+                or_dash(row.figure.median, rate),
+                with_interval(
+                    ratio_row.and_then(|row| row.figure.median),
+                    ratio_row.and_then(|row| row.figure.ci()),
+                    ratio,
+                ),
+                told(&row.flags),
+            ]);
+        }
+    }
+    let head = vec!["variant", "order", "fragment", "GB/s", "of the default [95 %]", "flags"];
+    Grid { head, texts: 2, body }
 }
 
 /// One line for each group of a layout that has figures.
 pub fn accesses(rows: &[Row]) -> Grid {
-    let measured = |case: &&Case<'_>| !case.is_ceiling() && case.rate("scattered").is_some();
+    let measured = |case: &&Case<'_>| {
+        !case.is_ceiling() && !case.is_variants() && case.rate("scattered").is_some()
+    };
     let body = Case::all(rows).iter().filter(measured).map(line).collect();
     let head = vec![
         "kernel",
@@ -59,8 +93,8 @@ fn line(case: &Case<'_>) -> Vec<String> {
     let row = relative.unwrap_or(case.first());
     let part = |metric| or_dash(case.ratio(metric).and_then(|row| row.figure.median), ratio);
     vec![
-        clean(row.kernel.as_str()),
-        clean(row.pattern.as_str()),
+        clean(&row.kernel.to_string()),
+        clean(&row.pattern.to_string()),
         row.footprint_bytes.map(bytes).unwrap_or_default(),
         row.fragment_bytes.map(bytes).unwrap_or_default(),
         or_dash(case.rate("stream"), rate),

@@ -3,34 +3,38 @@
 use super::answer::{counts, sentences, subject};
 use super::case::Case;
 use super::escape::{code, escape};
-use super::grid::{Grid, accesses, ceilings, unmeasured};
+use super::grid::{Grid, accesses, ceilings, unmeasured, variants};
 use super::provenance::{facts, hashes};
-use super::text::{or_dash, rate, ratio};
-use crate::record::Run;
-use crate::summary::{Flag, Metric, Row};
+use super::text::{or_dash, rate, ratio, small_ratio};
+use crate::summary::{Flag, Metric, Row, Summary};
 
 /// A Markdown page: for each run what, where and when, the answer, how far to trust it, the compact
 /// tables, where it comes from, and every row.
-pub fn markdown(runs: &[(Run, Vec<Row>)]) -> String {
+pub fn markdown(runs: &[Summary]) -> String {
     let title = match runs {
-        [(run, _)] => format!("# fragbench: {}\n", escape(&subject(run))),
+        [one] => format!("# fragbench: {}\n", escape(&subject(&one.run))),
         _ => format!("# fragbench: {} runs\n", runs.len()),
     };
-    let pages = runs.iter().map(|(run, rows)| page(run, rows, runs.len() > 1));
+    let pages = runs.iter().map(|summary| page(summary, runs.len() > 1));
     std::iter::once(title).chain(pages).collect::<Vec<_>>().join("\n")
 }
 
-fn page(run: &Run, rows: &[Row], is_one_of_many: bool) -> String {
+fn page(summary: &Summary, is_one_of_many: bool) -> String {
+    let Summary { run, rows, .. } = summary;
     let mut blocks = Vec::new();
     if is_one_of_many {
         blocks.push(format!("# {}, {}", escape(&subject(run)), escape(&run.started)));
     }
     blocks.push(facts(run));
     blocks.push("## The answer".to_owned());
-    blocks.push(bullets(sentences(run, rows).iter().map(|line| escape(line))));
+    blocks.push(bullets(sentences(summary).iter().map(|line| escape(line))));
     blocks.push("## How far to trust it".to_owned());
     blocks.extend(trust(rows));
-    for (title, grid) in [("## Ceilings", ceilings(rows)), ("## By layout", accesses(rows))] {
+    for (title, grid) in [
+        ("## Ceilings", ceilings(rows)),
+        ("## By layout", accesses(rows)),
+        ("## Competing kernels", variants(rows)),
+    ] {
         if !grid.body.is_empty() {
             blocks.push(title.to_owned());
             blocks.push(table(&grid));
@@ -70,7 +74,11 @@ fn trust(rows: &[Row]) -> Vec<String> {
 /// What reads well of every row; the rest stands in the CSV and JSON exports.
 fn every_row(rows: &[Row]) -> Grid {
     let body = rows.iter().map(|row| {
-        let write = if row.metric == Metric::EffectiveBandwidth { rate } else { ratio };
+        let write = match row.metric {
+            Metric::EffectiveBandwidth => rate,
+            Metric::PlacementSpread => small_ratio,
+            _ => ratio,
+        };
         let number = |figure| or_dash(figure, write);
         vec![
             row.case.clone(),
@@ -94,7 +102,7 @@ fn every_row(rows: &[Row]) -> Grid {
 }
 
 /// The first columns and the last to the left, figures to the right.
-fn table(grid: &Grid) -> String {
+pub(super) fn table(grid: &Grid) -> String {
     let last = grid.head.len() - 1;
     let rule = (0..=last).map(|at| if at < grid.texts || at == last { "---" } else { "---:" });
     let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
@@ -108,6 +116,6 @@ fn table(grid: &Grid) -> String {
     lines.join("\n")
 }
 
-fn bullets(items: impl Iterator<Item = String>) -> String {
+pub(super) fn bullets(items: impl Iterator<Item = String>) -> String {
     items.map(|item| format!("- {item}")).collect::<Vec<_>>().join("\n")
 }

@@ -1,7 +1,8 @@
 //! Rows into bytes and text. Pure functions; nothing here reads, writes or measures.
 //!
 //! [`csv()`] and [`json`] write the whole table for programs, [`markdown`] a page for people,
-//! [`answer`] and [`table`] what a run shows on a terminal. Strings of rows come from files and are
+//! [`answer`], [`plot`] and [`table`] what a run shows on a terminal; [`selftest_table`] and
+//! [`selftest_page`] do so for a selftest. Strings of rows come from files and are
 //! never trusted: control characters are spelled out wherever a person reads.
 
 mod answer;
@@ -11,7 +12,9 @@ mod escape;
 mod export;
 mod grid;
 mod markdown;
+mod plot;
 mod provenance;
+mod selftest;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -21,4 +24,6 @@ mod threshold;
 pub use answer::answer;
 pub use export::{csv, json};
 pub use markdown::markdown;
+pub use plot::plot;
+pub use selftest::{selftest_page, selftest_table};
 pub use table::table;

@@ -1,10 +1,9 @@
 //! The compact table of a run for a terminal.
 
 use super::answer::subject;
-use super::grid::{Grid, accesses, ceilings, unmeasured};
+use super::grid::{Grid, accesses, ceilings, unmeasured, variants};
 use super::text::{fitted, wrapped};
-use crate::record::Run;
-use crate::summary::Row;
+use crate::summary::Summary;
 
 /// The widest line.
 const WIDTH: usize = 150;
@@ -14,10 +13,12 @@ const GAP: &str = "  ";
 
 /// The table of a run as plain text, at most 150 columns wide: the ceilings, a line for each group
 /// with GB/s of its arms and its ratios, and the groups without figures with their reasons.
-pub fn table(run: &Run, rows: &[Row]) -> String {
+pub fn table(summary: &Summary) -> String {
+    let Summary { run, rows, .. } = summary;
     let mut blocks = vec![wrapped(&format!("{}.", subject(run)), WIDTH, GAP)];
-    let grids = [ceilings(rows), accesses(rows)];
-    blocks.extend(grids.iter().filter(|grid| !grid.body.is_empty()).map(aligned));
+    let grids = [ceilings(rows), accesses(rows), variants(rows)];
+    let shown = grids.iter().filter(|grid| !grid.body.is_empty());
+    blocks.extend(shown.map(|grid| aligned(grid, CELL)));
     let reasons: Vec<String> = unmeasured(rows)
         .iter()
         .map(|[case, status, why]| wrapped(&format!("{status}: {case}: {why}"), WIDTH, GAP))
@@ -28,15 +29,15 @@ pub fn table(run: &Run, rows: &[Row]) -> String {
     blocks.join("\n\n") + "\n"
 }
 
-/// Texts to the left, figures to the right.
-fn aligned(grid: &Grid) -> String {
+/// Texts to the left, each in at most `widest` characters, figures to the right.
+pub(super) fn aligned(grid: &Grid, widest: usize) -> String {
     let last = grid.head.len() - 1;
     let head: Vec<String> = grid.head.iter().map(|&text| text.to_owned()).collect();
     let mut lines: Vec<Vec<String>> = vec![head];
     for cells in &grid.body {
         let texts = |column: usize| column < grid.texts;
         let short = |(column, cell): (usize, &String)| {
-            if texts(column) { fitted(cell, CELL) } else { cell.clone() }
+            if texts(column) { fitted(cell, widest) } else { cell.clone() }
         };
         lines.push(cells.iter().enumerate().map(short).collect());
     }

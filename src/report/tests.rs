@@ -1,44 +1,50 @@
 //! Snapshots of every report over runs with a known shape.
 
 use super::*;
-use crate::record::{Group, Run};
-use crate::summary::{self, Row, fixture};
+use crate::record::Refined;
+use crate::summary::{self, Summary, fixture};
 
-fn gpu() -> (Run, Vec<Row>) {
-    rows_of(fixture::gpu_run(), &fixture::gpu_groups())
+fn gpu() -> Summary {
+    Summary::of(fixture::gpu_run(), &fixture::gpu_groups())
 }
 
-fn host() -> (Run, Vec<Row>) {
-    rows_of(fixture::host_run(), &fixture::host_groups())
-}
-
-fn rows_of(run: Run, groups: &[Group]) -> (Run, Vec<Row>) {
-    let rows = summary::rows(&summary::run_id(&run), &run, groups);
-    (run, rows)
+fn host() -> Summary {
+    Summary::of(fixture::host_run(), &fixture::host_groups())
 }
 
 #[test]
 fn answer_of_a_gpu() {
-    let (run, rows) = gpu();
-    insta::assert_snapshot!(answer(&run, &rows));
+    insta::assert_snapshot!(answer(&gpu()));
 }
 
 #[test]
 fn answer_of_a_host() {
-    let (run, rows) = host();
-    insta::assert_snapshot!(answer(&run, &rows));
+    insta::assert_snapshot!(answer(&host()));
 }
 
 #[test]
 fn table_of_a_gpu() {
-    let (run, rows) = gpu();
-    insta::assert_snapshot!(table(&run, &rows));
+    insta::assert_snapshot!(table(&gpu()));
 }
 
 #[test]
 fn table_of_a_host() {
-    let (run, rows) = host();
-    insta::assert_snapshot!(table(&run, &rows));
+    insta::assert_snapshot!(table(&host()));
+}
+
+#[test]
+fn plot_of_a_gpu() {
+    insta::assert_snapshot!(plot(&gpu().rows));
+}
+
+#[test]
+fn a_plot_of_a_host_says_so() {
+    let shape = fixture::Shape::default;
+    let groups = [64, 128, 256, 512].map(|fragment| fixture::Shape { fragment, ..shape() }.group());
+    assert!(
+        plot(&Summary::of(fixture::host_run(), &groups).rows)
+            .starts_with("gather_read, shuffled, on the host: ")
+    );
 }
 
 #[test]
@@ -53,12 +59,12 @@ fn page_of_both() {
 
 #[test]
 fn csv_of_a_gpu() {
-    insta::assert_snapshot!(csv(&gpu().1));
+    insta::assert_snapshot!(csv(&gpu().rows));
 }
 
 #[test]
 fn csv_and_json_have_the_columns_in_order_and_the_same_cells() {
-    let (_, rows) = gpu();
+    let rows = gpu().rows;
     let (table, objects) = (csv(&rows), json(&rows));
     let mut reader = ::csv::Reader::from_reader(table.as_bytes());
     assert_eq!(reader.headers().unwrap(), &summary::COLUMNS[..]);
@@ -92,10 +98,9 @@ fn the_table_keeps_to_150_columns_whatever_the_strings() {
         group.void_samples = 1;
         group.clocks.throttle_reasons = Some(0x4);
     }
-    groups[1].kernel = "gather_read.with_a_long_refinement".to_owned().into();
+    groups[1].kernel = Refined::parse("gather_read.with_a_long_refinement");
     groups[1].arms[3].kernel = groups[1].kernel.clone();
-    let (run, rows) = rows_of(fixture::gpu_run(), &groups);
-    for line in table(&run, &rows).lines() {
+    for line in table(&Summary::of(fixture::gpu_run(), &groups)).lines() {
         assert!(line.chars().count() <= 150, "{line}");
     }
 }
@@ -115,15 +120,15 @@ fn strings_from_files_can_neither_steer_a_terminal_nor_break_a_page() {
         group.reason = Some(hostile.into());
         group.case.push_str(hostile);
         group.kernel = match group.fragment_bytes {
-            Some(_) => hostile.to_owned().into(),
+            Some(_) => Refined::parse(hostile),
             None => group.kernel.clone(),
         };
         for arm in &mut group.arms {
-            arm.pattern = hostile.to_owned().into();
+            arm.pattern = Refined::parse(hostile);
         }
     }
-    let (run, rows) = rows_of(run, &groups);
-    let pages = [answer(&run, &rows), table(&run, &rows), markdown(&[(run, rows)])];
+    let one = Summary::of(run, &groups);
+    let pages = [answer(&one), table(&one), markdown(std::slice::from_ref(&one)), plot(&one.rows)];
     for page in &pages {
         assert!(!page.chars().any(|c| c.is_control() && c != '\n'), "{page}");
         assert!(!page.lines().any(|line| line.starts_with("# z")), "{page}");

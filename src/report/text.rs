@@ -38,6 +38,16 @@ pub fn ratio(ratio: f64) -> String {
     format!("{ratio:.3}")
 }
 
+/// A ratio that lies near zero, to five decimals.
+pub fn small_ratio(ratio: f64) -> String {
+    format!("{ratio:.5}")
+}
+
+/// A share in percent, to two decimals: `0.31 %`.
+pub fn percent(share: f64) -> String {
+    format!("{:.2} %", share * 100.0)
+}
+
 /// A figure and its interval: `0.299 [0.298, 0.300]`; without an interval the figure and `[?]`.
 pub fn with_interval(
     figure: Option<f64>,

@@ -66,8 +66,8 @@ mod tests {
             key: BracketKey {
                 run: "r".into(),
                 device: "d".into(),
-                kernel: KernelName::GatherRead,
-                pattern: PatternName::Shuffled,
+                kernel: KernelName::GatherRead.into(),
+                pattern: PatternName::Shuffled.into(),
                 footprint_bytes: 1 << 31,
             },
             threshold: 0.95,

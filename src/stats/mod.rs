@@ -1,14 +1,20 @@
-//! Pure functions on samples: quantiles, their intervals, and how many rounds an interval needs.
+//! Pure functions on samples: quantiles, their intervals, whether rounds depend on each other, and
+//! how many rounds an interval needs.
 //!
 //! Nothing here assumes a distribution. A function that has no answer for what it was given says
 //! `None`; no function returns a NaN.
 
+mod autocorrelation;
+mod bootstrap;
 mod interval;
 mod quantile;
+mod random;
 mod rounds;
 #[cfg(test)]
 mod simulate;
 
+pub use autocorrelation::is_autocorrelated;
+pub use bootstrap::block_median_interval;
 pub use interval::{Interval, median_interval, quantile_interval};
 pub use quantile::{median, quantile};
 pub use rounds::{CONFIDENCE, rounds_for};

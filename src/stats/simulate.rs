@@ -1,22 +1,18 @@
 //! Random samples for the tests, the same in every run.
 
-/// A SplitMix64 generator (Steele, Lea, Flood, OOPSLA 2014) with the distributions that the tests
-/// draw from.
-pub(super) struct Generator(u64);
+use super::random::SplitMix64;
+
+/// The distributions that the tests draw from.
+pub(super) struct Generator(SplitMix64);
 
 impl Generator {
     pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix64::new(seed))
     }
 
     /// Uniform between 0 and 1, both excluded.
     pub(super) fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        x ^= x >> 31;
-        ((x >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+        ((self.0.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 
     /// Exponential with mean 1.
@@ -28,5 +24,13 @@ impl Generator {
     pub(super) fn normal(&mut self) -> f64 {
         let radius = (2.0 * self.exponential()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
+    /// A stationary autoregressive series of order 1, standard normal at each place.
+    pub(super) fn autoregressive(&mut self, n: usize, phi: f64) -> Vec<f64> {
+        let innovation = (1.0 - phi * phi).sqrt();
+        let first = self.normal();
+        let step = |last: &f64| Some(phi * last + innovation * self.normal());
+        std::iter::successors(Some(first), step).take(n).collect()
     }
 }

@@ -37,6 +37,7 @@ pub fn bandwidths(group: &Group) -> impl Iterator<Item = Finding<'_>> {
         baseline: None,
         parts: vec![arm],
         values: sample::effective(arm).into_values().collect(),
+        placement_medians: sample::placement_medians(arm),
         target_ppm: None,
     })
 }
@@ -51,6 +52,7 @@ fn ratio<'a>(group: &'a Group, metric: Metric, above: &str, below: &'a str) -> O
         baseline: Some(below),
         parts: vec![numerator, denominator],
         values: sample::paired_arms(group, above, below),
+        placement_medians: Vec::new(),
         target_ppm: group.target_half_width_ppm.filter(|_| aimed_at),
     })
 }

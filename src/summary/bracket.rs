@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Flag, Metric, Row};
-use crate::record::{KernelName, PatternName};
+use crate::record::{KernelName, PatternName, Refined};
 
 /// What is compared by fragment size: one device, kernel, pattern and footprint of one run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,9 +13,9 @@ pub struct BracketKey {
     /// The device's name.
     pub device: String,
     /// The kernel.
-    pub kernel: KernelName,
+    pub kernel: Refined<KernelName>,
     /// The pattern.
-    pub pattern: PatternName,
+    pub pattern: Refined<PatternName>,
     /// The footprint, in bytes.
     pub footprint_bytes: u64,
 }

@@ -15,8 +15,16 @@ pub enum Flag {
     Unheld,
     /// Something lowered the clocks.
     Throttled,
+    /// Rounds were dropped because heat or hardware lowered the clocks in them.
+    DroppedRounds,
+    /// The device did not come to rest before the group.
+    Unsettled,
+    /// The sentinel shifted around the group, the second time too.
+    Drift,
     /// Samples were thrown away because the hold gave up.
     VoidSamples,
+    /// Neighbouring rounds resemble each other.
+    Autocorrelated,
     /// The interval is wider than what was aimed at.
     Imprecise,
     /// Fewer than 30 samples.
@@ -25,14 +33,18 @@ pub enum Flag {
 
 impl Flag {
     /// Every flag, in the order of the table.
-    pub const ALL: [Flag; 9] = [
+    pub const ALL: [Flag; 13] = [
         Flag::Host,
         Flag::Cache,
         Flag::AbovePeak,
         Flag::WeakBaseline,
         Flag::Unheld,
         Flag::Throttled,
+        Flag::DroppedRounds,
+        Flag::Unsettled,
+        Flag::Drift,
         Flag::VoidSamples,
+        Flag::Autocorrelated,
         Flag::Imprecise,
         Flag::FewSamples,
     ];
@@ -46,7 +58,11 @@ impl Flag {
             Flag::WeakBaseline => "weak_baseline",
             Flag::Unheld => "unheld",
             Flag::Throttled => "throttled",
+            Flag::DroppedRounds => "dropped_rounds",
+            Flag::Unsettled => "unsettled",
+            Flag::Drift => "drift",
             Flag::VoidSamples => "void_samples",
+            Flag::Autocorrelated => "autocorrelated",
             Flag::Imprecise => "imprecise",
             Flag::FewSamples => "few_samples",
         }
@@ -64,7 +80,16 @@ impl Flag {
             }
             Flag::Unheld => "Launches ran as they were queued: the hold gave up in a trial.",
             Flag::Throttled => "The driver gave a reason for lowered clocks around the group.",
+            Flag::DroppedRounds => {
+                "Rounds were dropped because heat or hardware lowered the clocks in them."
+            }
+            Flag::Unsettled => "The device did not come to rest within 3 s before the group.",
+            Flag::Drift => {
+                "A plain read shifted by more than 2 % around the group, and again when it was \
+                 measured again."
+            }
             Flag::VoidSamples => "Some samples were thrown away because the hold gave up.",
+            Flag::Autocorrelated => "Rounds that follow each other are more alike than by chance.",
             Flag::Imprecise => "The interval is wider than what was aimed at.",
             Flag::FewSamples => "The figure stands on fewer than 30 samples.",
         }
@@ -85,7 +110,17 @@ impl Flag {
             }
             Flag::Unheld => "The time of queueing launches may be part of the interval.",
             Flag::Throttled => "Arms may have run at different clocks.",
+            Flag::DroppedRounds => {
+                "What is left was measured in between, on a device near its limits."
+            }
+            Flag::Unsettled | Flag::Drift => {
+                "Rounds may not be alike, and groups may not compare with each other."
+            }
             Flag::VoidSamples => "Something else held the device or the process up.",
+            Flag::Autocorrelated => {
+                "They tell less than as many independent ones: the interval is a block bootstrap's, \
+                 which is wider, and may still be too narrow."
+            }
             Flag::Imprecise => "A difference smaller than the interval cannot be seen.",
             Flag::FewSamples => "The interval is wide, and one odd sample moves it.",
         }
@@ -102,7 +137,16 @@ impl Flag {
                 "End profilers and sanitizers, unset CUDA_LAUNCH_BLOCKING, and measure again."
             }
             Flag::Throttled => "Check power limit and temperature, and measure again.",
+            Flag::DroppedRounds => "Check cooling and power supply, and measure again.",
+            Flag::Unsettled | Flag::Drift => {
+                "See that nothing else uses the device, check power limit and temperature, and \
+                 measure again."
+            }
             Flag::VoidSamples => "Leave the machine alone while it measures.",
+            Flag::Autocorrelated => {
+                "One figure in a hundred is flagged by chance. Where many are, look for what drifts \
+                 (clocks, temperature, other work)."
+            }
             Flag::Imprecise => "Give more time, or leave the machine alone while it measures.",
             Flag::FewSamples => "Give more time.",
         }

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{Figure, Flag, sample};
+use crate::measure::{CACHE_MULTIPLE, has_drifted, known_l2_bytes};
 use crate::record::{Arm, DeviceFacts, Group};
 use crate::stats;
 
-/// A memory case touches at least this many times the L2 cache.
-const CACHE_MULTIPLE: u64 = 16;
 /// Below this share of its stream's rate a packed arm is a weak baseline.
 const WEAK_BELOW: f64 = 0.9;
 /// A figure wants at least this many samples.
@@ -17,20 +16,29 @@ const HARMLESS_REASONS: u64 = 0x1 | 0x2;
 
 /// What holds for every row of the group, with figures or without.
 pub fn of_group(device: &DeviceFacts, group: &Group) -> BTreeSet<Flag> {
-    let throttled = group.clocks.throttle_reasons.unwrap_or(0) & !HARMLESS_REASONS != 0;
+    let rounds = group.round_throttle_reasons.iter().flatten();
+    let reasons = rounds.fold(group.clocks.throttle_reasons.unwrap_or(0), |all, own| all | own);
+    let throttled = reasons & !HARMLESS_REASONS != 0;
+    let sentinel = group.sentinel.as_ref();
+    let unsettled = sentinel.is_some_and(|sentinel| !sentinel.settled);
+    let mut stands = sentinel.into_iter().flat_map(|s| &s.attempts).filter(|a| !a.voided);
     chosen([
         (device.is_host(), Flag::Host),
         (group.held == Some(false), Flag::Unheld),
         (throttled, Flag::Throttled),
+        (unsettled, Flag::Unsettled),
+        (stands.any(has_drifted), Flag::Drift),
         (group.void_samples > 0, Flag::VoidSamples),
     ])
 }
 
 /// What holds for every figure that the arm is part of.
 pub fn of_arm(device: &DeviceFacts, group: &Group, arm: &Arm) -> BTreeSet<Flag> {
-    let cache = device
-        .l2_bytes
-        .is_some_and(|l2| l2 > 0 && arm.touched_bytes < l2.saturating_mul(CACHE_MULTIPLE));
+    // Eviction undoes what earlier reads left in the cache, not what it still has to write.
+    let is_evicted = group.l2_evicted && arm.written_bytes == 0;
+    let is_small = known_l2_bytes(device)
+        .is_some_and(|l2| arm.touched_bytes < l2.saturating_mul(CACHE_MULTIPLE));
+    let cache = is_small && !is_evicted;
     chosen([
         (cache, Flag::Cache),
         (is_above_peak(device, arm), Flag::AbovePeak),
@@ -44,6 +52,7 @@ pub fn of_figure(figure: &Figure, target_ppm: Option<u32>) -> BTreeSet<Flag> {
         figure.relative_half_width().is_none_or(|half_width| half_width > f64::from(ppm) / 1e6)
     });
     chosen([
+        (figure.is_autocorrelated, Flag::Autocorrelated),
         (imprecise, Flag::Imprecise),
         (figure.samples.is_some_and(|samples| samples < ENOUGH_SAMPLES), Flag::FewSamples),
     ])

@@ -23,6 +23,10 @@ pub enum Metric {
     DriverCopyRatio,
     /// Effective bandwidth / theoretical peak of the device.
     PeakShare,
+    /// A competing kernel / the default one over the same bytes.
+    VariantRatio,
+    /// How far the medians of single placements lie apart: (highest - lowest) / median.
+    PlacementSpread,
 }
 
 impl Metric {
@@ -37,6 +41,8 @@ impl Metric {
             Metric::TotalRatio => "total_ratio",
             Metric::DriverCopyRatio => "driver_copy_ratio",
             Metric::PeakShare => "peak_share",
+            Metric::VariantRatio => "variant_ratio",
+            Metric::PlacementSpread => "placement_spread",
         }
     }
 

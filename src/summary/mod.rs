@@ -2,11 +2,12 @@
 //!
 //! [`rows`] turns the groups of a run into the rows of the summary table, one per case and metric.
 //! [`brackets`] reads from those rows above which fragment size a share of the packed bandwidth
-//! stays. Everything here is a pure function of what the journal holds.
+//! stays, and [`Times`] tells where the time went. Everything here is a pure function of what the journal holds.
 
 mod access;
 mod bracket;
 mod ceiling;
+mod dropped;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod flag;
@@ -18,9 +19,12 @@ mod sample;
 mod source;
 #[cfg(test)]
 mod tests;
+mod times;
+mod variants;
 
 pub use bracket::{Bracket, BracketKey, Outcome, brackets};
 pub use flag::Flag;
 pub use metric::Metric;
 pub use row::{COLUMNS, Figure, Row};
-pub use rows::{rows, run_id};
+pub use rows::{Summary, rows, run_id};
+pub use times::Times;

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use serde::{Serialize, Serializer};
 
 use super::{Flag, Metric};
-use crate::record::{Experiment, KernelName, Mechanism, Order, PatternName, Status};
-use crate::stats::{self, Interval};
+use crate::record::{Experiment, KernelName, Mechanism, Order, PatternName, Refined, Status};
+use crate::stats::{self, CONFIDENCE, Interval};
 
 /// The columns of the summary table, in order.
-pub const COLUMNS: [&str; 38] = [
+pub const COLUMNS: [&str; 41] = [
     "run",
     "device",
     "device_uuid",
@@ -48,10 +48,10 @@ pub const COLUMNS: [&str; 38] = [
     "status",
     "reason",
     "flags",
+    "placements",
+    "placement_low",
+    "placement_high",
 ];
-
-/// The confidence of every interval in the table.
-const CONFIDENCE: f64 = 0.95;
 
 /// One row: a case and a metric. Fields are the columns, in order; what does not apply is none.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -69,9 +69,9 @@ pub struct Row {
     /// The mechanism that the layout stands for.
     pub mechanism: Mechanism,
     /// The kernel.
-    pub kernel: KernelName,
+    pub kernel: Refined<KernelName>,
     /// The pattern that the arm reads.
-    pub pattern: PatternName,
+    pub pattern: Refined<PatternName>,
     /// The order in which the arm visits the fragments; none on a stream.
     pub order: Option<Order>,
     /// How physical memory lies under the arena.
@@ -116,6 +116,14 @@ pub struct Row {
     /// What to keep in mind about the figures.
     #[serde(serialize_with = "joined")]
     pub flags: BTreeSet<Flag>,
+    /// How often the buffers were placed; ceilings only.
+    pub placements: Option<u64>,
+    /// The lowest median of one placement.
+    #[serde(serialize_with = "six_digits")]
+    pub placement_low: Option<f64>,
+    /// The highest median of one placement.
+    #[serde(serialize_with = "six_digits")]
+    pub placement_high: Option<f64>,
 }
 
 impl Row {
@@ -166,15 +174,23 @@ pub struct Figure {
     /// The largest sample.
     #[serde(serialize_with = "six_digits")]
     pub max: Option<f64>,
+    /// Whether neighbouring samples resemble each other, so that the interval is the block
+    /// bootstrap's. Not a column: a flag tells it.
+    #[serde(skip)]
+    pub is_autocorrelated: bool,
 }
 
 impl Figure {
-    /// The figures of samples taken within one process. Values that are not finite are left out;
-    /// none where no value is left.
+    /// The figures of samples taken within one process, in the order in which they were taken.
+    /// Values that are not finite are left out; none where no value is left.
     pub fn within(values: &[f64]) -> Option<Figure> {
         let finite: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         let median = stats::median(&finite)?;
-        let interval = stats::median_interval(&finite, CONFIDENCE);
+        let is_autocorrelated = stats::is_autocorrelated(&finite) == Some(true);
+        let interval = match is_autocorrelated {
+            true => stats::block_median_interval(&finite),
+            false => stats::median_interval(&finite, CONFIDENCE),
+        };
         let bounded = |q: f64| {
             stats::quantile_interval(&finite, q, CONFIDENCE)?;
             stats::quantile(&finite, q)
@@ -190,6 +206,7 @@ impl Figure {
             p999: bounded(0.999),
             min: finite.iter().copied().reduce(f64::min),
             max: finite.iter().copied().reduce(f64::max),
+            is_autocorrelated,
         })
     }
 
@@ -239,6 +256,16 @@ mod tests {
     fn three_samples_have_a_median_and_no_interval() {
         let figure = Figure::within(&[1.0, 2.0, 3.0]).unwrap();
         assert_eq!((figure.ci(), figure.interval), (None, None));
+    }
+
+    #[test]
+    fn rounds_that_depend_on_each_other_widen_the_interval() {
+        let slow: Vec<f64> = (0..60).map(|round| f64::from(round % 20)).collect();
+        let mixed: Vec<f64> = (0..60).map(|round| f64::from(round * 7 % 20)).collect();
+        let [slow, mixed] = [slow, mixed].map(|values| Figure::within(&values).unwrap());
+        assert!(slow.is_autocorrelated && !mixed.is_autocorrelated);
+        assert_eq!(slow.median, mixed.median);
+        assert!(slow.ci_low < mixed.ci_low && mixed.ci_high < slow.ci_high);
     }
 
     #[test]

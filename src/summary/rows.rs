@@ -1,8 +1,27 @@
 //! The rows of a run.
 
 use super::source::Source;
-use super::{Row, access, ceiling};
+use super::{Row, Times, access, ceiling, dropped, variants};
 use crate::record::{Group, KernelName, Run};
+
+/// A run with all that is derived from its groups: what a report is made of.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// Where the figures come from.
+    pub run: Run,
+    /// The rows of the summary table.
+    pub rows: Vec<Row>,
+    /// Where the time went.
+    pub times: Times,
+}
+
+impl Summary {
+    /// The summary of a run and its groups.
+    pub fn of(run: Run, groups: &[Group]) -> Summary {
+        let rows = rows(&run_id(&run), &run, groups);
+        Summary { run, rows, times: Times::of(groups) }
+    }
+}
 
 /// An id of the run, from when it started and on what device: `2026-12-02T10-15-00Z-cuda0`.
 pub fn run_id(run: &Run) -> String {
@@ -17,12 +36,15 @@ pub fn run_id(run: &Run) -> String {
 /// A group that was measured and verified makes a row for each arm and each ratio. Any other makes
 /// one row without figures that says why.
 pub fn rows(run_id: &str, run: &Run, groups: &[Group]) -> Vec<Row> {
+    let median_sm_khz = dropped::median_sm_khz(groups);
     groups
         .iter()
         .flat_map(|group| {
-            let source = Source { run_id, run, group };
-            match group.kernel {
-                KernelName::Ceiling => ceiling::rows(&source),
+            let (group, dropped_rounds) = dropped::without_spoiled(group, median_sm_khz);
+            let source = Source { run_id, run, group: &group, dropped_rounds };
+            match (&group.kernel.base, group.kernel.refinement.as_deref()) {
+                (KernelName::Ceiling, _) => ceiling::rows(&source),
+                (_, Some(variants::REFINEMENT)) => variants::rows(&source),
                 _ => access::rows(&source),
             }
         })

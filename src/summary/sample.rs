@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::record::{Arm, Group};
+use crate::stats;
 
 /// The rate of each round, in bytes a nanosecond, which are decimal GB/s.
 pub type Rates = BTreeMap<u32, f64>;
@@ -35,6 +36,18 @@ pub fn paired_arms(group: &Group, numerator: &str, denominator: &str) -> Vec<f64
     }
 }
 
+/// The median effective bandwidth of each placement of the buffers; none where there was one.
+pub fn placement_medians(arm: &Arm) -> Vec<f64> {
+    let rates = effective(arm);
+    let mut placements: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    let placed: BTreeMap<&u32, &u32> =
+        arm.samples.round.iter().zip(&arm.samples.placement).collect();
+    for (round, placement) in placed {
+        placements.entry(*placement).or_default().extend(rates.get(round));
+    }
+    placements.values().filter_map(|rates| stats::median(rates)).collect()
+}
+
 /// A sample without launches or without time tells no rate; of two samples that claim the same
 /// round the first counts.
 fn rates(arm: &Arm, bytes_per_launch: u64) -> Rates {
@@ -57,8 +70,8 @@ mod tests {
     fn arm(read: u64, written: u64, index: u64, samples: &[(u32, u32, u64)]) -> Arm {
         let mut arm = Arm {
             name: "packed".into(),
-            kernel: KernelName::GatherCopy,
-            pattern: PatternName::Contiguous,
+            kernel: KernelName::GatherCopy.into(),
+            pattern: PatternName::Contiguous.into(),
             order: None,
             read_bytes: read,
             written_bytes: written,

@@ -3,13 +3,17 @@
 use std::collections::BTreeSet;
 
 use super::{Figure, Flag, Metric, Row, group_flags};
+use crate::measure::known_l2_bytes;
 use crate::record::{Arm, Group, PatternName, Run, Status};
 
 /// Where a row comes from.
 pub struct Source<'a> {
     pub run_id: &'a str,
     pub run: &'a Run,
+    /// The group, without the rounds that were dropped.
     pub group: &'a Group,
+    /// Rounds that were dropped because something lowered the clocks in them.
+    pub dropped_rounds: u32,
 }
 
 /// What the samples of arms say: the metric, the arm that the row stands on, and the values.
@@ -21,6 +25,8 @@ pub struct Finding<'a> {
     /// The arms whose samples are part of the figure.
     pub parts: Vec<&'a Arm>,
     pub values: Vec<f64>,
+    /// The median of each placement of the buffers; none where there was one.
+    pub placement_medians: Vec<f64>,
     /// The half-width that was aimed at for this figure.
     pub target_ppm: Option<u32>,
 }
@@ -53,13 +59,51 @@ impl Source<'_> {
                 }
                 row.flags.extend(group_flags::of_figure(&figure, finding.target_ppm));
                 row.figure = figure;
+                self.place(&mut row, finding);
             }
             None => {
                 row.status = Status::Failed;
-                row.reason = Some("no usable sample is left".to_owned());
+                row.reason = Some(self.nothing_left());
             }
         }
         row
+    }
+
+    /// How far the medians of single placements lie apart, where there was more than one.
+    pub fn placement_spread(&self, finding: &Finding<'_>) -> Option<Row> {
+        if finding.placement_medians.len() < 2 {
+            return None;
+        }
+        let mut row = self.of_arm(Metric::PlacementSpread, finding.arm);
+        self.place(&mut row, finding);
+        let median = Figure::within(&finding.values)?.median?;
+        let spread = (row.placement_high? - row.placement_low?) / median;
+        row.flags.extend(group_flags::of_arm(&self.run.device, self.group, finding.arm));
+        row.figure = Figure {
+            samples: row.placements,
+            median: Some(spread).filter(|spread| spread.is_finite()),
+            ..Figure::default()
+        };
+        row.figure.median.is_some().then_some(row)
+    }
+
+    /// How often the buffers were placed, and the range of the placements' medians.
+    fn place(&self, row: &mut Row, finding: &Finding<'_>) {
+        let medians = &finding.placement_medians;
+        let placements = self.group.placements.len().max(medians.len()) as u64;
+        row.placements = Some(placements).filter(|placements| *placements > 0);
+        row.placement_low = medians.iter().copied().reduce(f64::min);
+        row.placement_high = medians.iter().copied().reduce(f64::max);
+    }
+
+    fn nothing_left(&self) -> String {
+        match self.dropped_rounds {
+            0 => "no usable sample is left".to_owned(),
+            rounds => format!(
+                "no usable sample is left: {rounds} rounds were dropped, because heat or hardware \
+                 lowered the clocks in them"
+            ),
+        }
     }
 
     /// The one row of a group without figures. It carries the case id that the figures would have,
@@ -76,7 +120,7 @@ impl Source<'_> {
         row.pattern = arm.pattern.clone();
         row.order = arm.order.clone();
         // Without gaps a layout ends where its payload ends, however wide the scattered one is.
-        if arm.pattern == PatternName::Contiguous {
+        if arm.pattern.base == PatternName::Contiguous {
             row.footprint_bytes = row.payload_bytes;
         }
         row.touched_bytes = Some(arm.touched_bytes);
@@ -117,18 +161,29 @@ impl Source<'_> {
             status: group.status.clone(),
             reason: None,
             flags: self.flags(),
+            placements: None,
+            placement_low: None,
+            placement_high: None,
         }
     }
 
     fn flags(&self) -> BTreeSet<Flag> {
-        group_flags::of_group(&self.run.device, self.group)
+        let mut flags = group_flags::of_group(&self.run.device, self.group);
+        flags.extend((self.dropped_rounds > 0).then_some(Flag::DroppedRounds));
+        flags
     }
 
     fn parameters(&self) -> String {
         let device = &self.run.device;
+        let l2 = match known_l2_bytes(device) {
+            None => Some("unknown".to_owned()),
+            Some(_) => self.group.l2_evicted.then(|| "evicted".to_owned()),
+        };
         let index = self.group.layout.as_ref().map(|layout| layout.index_entry_bytes);
         [
             ("index_entry_bytes", index.map(|bytes| bytes.to_string())),
+            ("l2", l2),
+            ("dropped_rounds", (self.dropped_rounds > 0).then(|| self.dropped_rounds.to_string())),
             ("page_bytes", device.page_bytes.map(|bytes| bytes.to_string())),
             ("huge_pages", device.huge_pages.clone()),
             ("numa_node", device.numa_node.map(|node| node.to_string())),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::record::{Group, PatternName, Samples, Status};
+use crate::record::{Attempt, Group, PatternName, Reading, Samples, Sentinel, Status};
 use fixture::Shape;
 
 fn rows_of(group: &Group) -> Vec<Row> {
@@ -78,7 +78,10 @@ fn arms_without_gaps_have_no_gaps_in_their_footprint() {
         let row = row(&rows, Metric::EffectiveBandwidth, arm);
         assert_eq!(row.footprint_bytes, Some(footprint), "{arm}");
     }
-    assert_eq!(row(&rows, Metric::EffectiveBandwidth, "packed").pattern, PatternName::Contiguous);
+    assert_eq!(
+        row(&rows, Metric::EffectiveBandwidth, "packed").pattern.base,
+        PatternName::Contiguous
+    );
 }
 
 #[test]
@@ -92,6 +95,43 @@ fn ceilings_are_held_against_peak_and_driver() {
     assert_eq!(ratio.baseline.as_deref(), Some("driver_copy"));
     let host = super::rows("r", &fixture::host_run(), &[ceiling]);
     assert!(host.iter().all(|row| row.metric != Metric::PeakShare));
+}
+
+#[test]
+fn placements_of_ceilings_have_a_range_and_a_spread() {
+    let mut group = fixture::placed(Shape::default().ceiling([4000.0; 3]), 4);
+    // 2 GiB at 100, 101, 102 and 103 ns a byte, but for one round that is dropped.
+    let arm = &mut group.arms[0];
+    for (ns, placement) in arm.samples.ns.iter_mut().zip(&arm.samples.placement) {
+        *ns = 2 * (2 << 30) * (100 + u64::from(*placement));
+    }
+    arm.samples.ns[31] = 1;
+    group.round_throttle_reasons = vec![Some(0); 31];
+    group.round_throttle_reasons.push(Some(0x8));
+    let rows = rows_of(&group);
+    let near = |figure: Option<f64>, exact: f64| (figure.unwrap() / exact - 1.0).abs() < 1e-9;
+    let read = row(&rows, Metric::EffectiveBandwidth, "read");
+    assert_eq!((read.placements, read.figure.samples), (Some(4), Some(31)));
+    assert!(near(read.placement_low, 1.0 / 103.0) && near(read.placement_high, 0.01));
+    let share = row(&rows, Metric::PeakShare, "read");
+    assert!(near(share.placement_high, 0.01 / 4814.304));
+    let spread = row(&rows, Metric::PlacementSpread, "read");
+    assert!(near(spread.figure.median, (0.01 - 1.0 / 103.0) * 101.0), "{:?}", spread.figure);
+    assert_eq!((spread.figure.samples, spread.figure.ci()), (Some(4), None));
+    // Placements that lie apart make neighbouring rounds alike.
+    let mut expected = read.flags.clone();
+    assert!(expected.remove(&Flag::Autocorrelated));
+    assert_eq!(spread.flags, expected);
+    let spreads = rows.iter().filter(|row| row.metric == Metric::PlacementSpread);
+    assert_eq!(spreads.count(), group.arms.len());
+
+    // One placement has no spread, and its number is known where it was recorded.
+    let one = fixture::placed(Shape::default().ceiling([4000.0; 3]), 1);
+    let rows = rows_of(&one);
+    assert!(rows.iter().all(|row| row.metric != Metric::PlacementSpread));
+    assert!(rows.iter().all(|row| row.placements == Some(1)));
+    let unknown = rows_of(&Shape::default().ceiling([4000.0; 3]));
+    assert!(unknown.iter().all(|row| row.placements.is_none() && row.placement_low.is_none()));
 }
 
 #[test]
@@ -157,6 +197,11 @@ fn flags_stand_on_the_figures_that_they_concern() {
     let untargeted = Group { target_half_width_ppm: None, ..wide };
     assert_eq!(flags(&untargeted, relative, "scattered"), []);
 
+    let mut slow = clean.clone();
+    slow.arms[3].samples = samples((0..32).map(|round| (round, 1_000_000 + u64::from(round / 8))));
+    assert_eq!(flags(&slow, bandwidth, "scattered"), [Flag::Autocorrelated]);
+    assert_eq!(flags(&slow, bandwidth, "packed"), []);
+
     let few = Shape { rounds: 29, ..Shape::default() }.group();
     assert_eq!(flags(&few, bandwidth, "stream"), [Flag::FewSamples]);
 }
@@ -173,6 +218,95 @@ fn flags_of_a_group_stand_on_every_row() {
             assert_eq!(row.flags.contains(&Flag::Throttled), throttled, "{reasons:#x}");
         }
     }
+}
+
+#[test]
+fn a_throttled_round_is_dropped_from_every_figure() {
+    let clean = Shape::default().group();
+    let mut group = clean.clone();
+    // Round 3 took twice as long, and one arm's clock says why; of round 7 NVML says it.
+    for arm in &mut group.arms {
+        arm.samples.ns[3] *= 2;
+        arm.samples.sm_khz = vec![Some(1_980_000); 32];
+    }
+    group.arms[0].samples.sm_khz[3] = Some(990_000);
+    group.round_throttle_reasons = vec![Some(0x4); 32];
+    group.round_throttle_reasons[7] = Some(0x44);
+    for row in rows_of(&group) {
+        assert_eq!(row.figure.samples, Some(30), "{}", row.case);
+        assert!(row.flags.is_superset(&[Flag::DroppedRounds, Flag::Throttled].into()));
+        assert_eq!(row.parameters, "index_entry_bytes=4;dropped_rounds=2");
+        let unthrottled = rows_of(&clean);
+        let same =
+            unthrottled.iter().find(|other| (&other.case, other.metric) == (&row.case, row.metric));
+        assert!(row.figure.min >= same.unwrap().figure.min, "{}", row.case);
+    }
+}
+
+#[test]
+fn a_group_whose_rounds_were_all_dropped_fails_aloud() {
+    let mut group = Shape::default().group();
+    group.round_throttle_reasons = vec![Some(0x20); 32];
+    let rows = rows_of(&group);
+    assert_eq!(rows.len(), 9);
+    for row in rows {
+        assert_eq!((row.status, row.figure), (Status::Failed, Figure::default()));
+        let reason = row.reason.unwrap();
+        assert!(reason.contains("32 rounds were dropped"), "{reason}");
+    }
+}
+
+#[test]
+fn evicted_reads_are_no_cache_cases_and_an_unknown_l2_is_said() {
+    let small = Shape { footprint: 256 << 20, payload: 256 << 20, ..Shape::default() };
+    let mut group = small.group();
+    assert!(rows_of(&group).iter().all(|row| row.flags.contains(&Flag::Cache)));
+    group.l2_evicted = true;
+    for row in rows_of(&group) {
+        assert!(!row.flags.contains(&Flag::Cache), "{}", row.case);
+        assert_eq!(row.parameters, "index_entry_bytes=4;l2=evicted");
+    }
+    // What is written stays in the cache, whatever was evicted before.
+    group.arms[3].written_bytes = 1;
+    assert!(flags(&group, Metric::EffectiveBandwidth, "scattered").contains(&Flag::Cache));
+
+    let mut run = fixture::gpu_run();
+    for l2_bytes in [None, Some(0)] {
+        run.device.l2_bytes = l2_bytes;
+        for row in rows("r", &run, &[small.group()]) {
+            assert!(!row.flags.contains(&Flag::Cache));
+            assert_eq!(row.parameters, "index_entry_bytes=4;l2=unknown");
+        }
+    }
+}
+
+#[test]
+fn a_sentinel_that_shifted_or_never_settled_flags_every_row() {
+    let reading = |ns| Some(Reading { launches: 5, ns, sm_khz: None });
+    let attempt = |settled, before, after, voided| Attempt {
+        settled: reading(settled),
+        before: reading(before),
+        after: reading(after),
+        voided,
+    };
+    let shifted = attempt(1_000_000, 1_000_000, 1_030_000, true);
+    let quiet = attempt(1_030_000, 1_020_000, 1_030_000, false);
+    let moved = attempt(1_000_000, 1_021_000, 1_021_000, false);
+    let none = Attempt { settled: None, before: None, after: None, voided: false };
+    let flags = |settled, attempts| {
+        let settling = Vec::new();
+        let sentinel = Some(Sentinel { bytes: 1 << 30, settled, settling, attempts });
+        let group = Group { sentinel, ..Shape::default().group() };
+        let mut rows = rows_of(&group).into_iter().map(|row| row.flags);
+        let first = rows.next().unwrap();
+        assert!(rows.all(|flags| flags == first));
+        first.into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(flags(true, vec![shifted.clone(), quiet.clone()]), []);
+    assert_eq!(flags(true, vec![shifted.clone(), moved]), [Flag::Drift]);
+    assert_eq!(flags(true, vec![Attempt { voided: false, ..shifted }]), [Flag::Drift]);
+    assert_eq!(flags(false, vec![quiet]), [Flag::Unsettled]);
+    assert_eq!(flags(true, vec![none]), []);
 }
 
 #[test]
@@ -198,6 +332,8 @@ fn any_samples() -> impl Strategy<Value = Samples> {
         let mut samples = Samples::default();
         for (round, launches, ns) in all {
             samples.push(round, 0, launches as u32, ns);
+            samples.sm_khz.push((ns % 3 > 0).then_some(launches as u32));
+            samples.placement.push(round / 3);
         }
         samples
     })
@@ -211,12 +347,14 @@ proptest! {
         torn in any::<bool>(),
         clock in any::<Option<u64>>(),
         l2 in any::<Option<u64>>(),
+        reasons in prop::collection::vec(any::<Option<u64>>(), 0..12),
     ) {
         let mut run = fixture::gpu_run();
         run.device.memory_clock_khz = clock;
         run.device.l2_bytes = l2;
         let shape = Shape::default();
         let mut group = if ceiling { shape.ceiling([1.0; 3]) } else { shape.group() };
+        group.round_throttle_reasons = reasons;
         for (arm, (samples, bytes)) in group.arms.iter_mut().zip(arms) {
             arm.samples = samples;
             if torn {
@@ -228,6 +366,8 @@ proptest! {
         prop_assert!(!rows.is_empty());
         for row in rows {
             prop_assert!(row.figure.numbers().into_iter().flatten().all(f64::is_finite));
+            let range = [row.placement_low, row.placement_high];
+            prop_assert!(range.into_iter().flatten().all(f64::is_finite));
             let has_figure = row.figure.median.is_some();
             prop_assert_eq!(has_figure, row.status == Status::Ok);
             prop_assert_eq!(has_figure, row.reason.is_none());

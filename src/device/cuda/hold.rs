@@ -74,7 +74,7 @@ impl Drop for Holder {
     fn drop(&mut self) {
         self.release();
         // SAFETY: allocated once in `create`, freed once here, after the stream is idle: dropping
-        // the guard released it, and every path waits for the stream before the device is dropped.
+        // the guard released it, and the device waits for its stream before anything is dropped.
         let _ = unsafe { result::free_host(self.words.cast::<c_void>()) };
     }
 }

@@ -2,9 +2,10 @@
 
 mod driver;
 mod hold;
+mod stamp;
 mod stream;
+mod timer;
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::rc::Rc;
@@ -13,32 +14,51 @@ use cudarc::driver::{result, sys};
 
 pub use driver::list;
 use driver::{Check, cuda_version};
-use hold::{Holder, TRIAL_TIMEOUT_NS};
-use stream::{Event, Stream};
+use stream::Stream;
+use timer::Timer;
 
 use super::bindings as b;
 use super::launch::Work;
 use super::memory::Release;
 use super::nvml::Monitor;
-use super::{Buffer, Device, DeviceError, Entry, Interval, Launch, Span, modules};
+use super::{Buffer, Device, DeviceError, Entry, Interval, Launch, Mover, Span, Variant, modules};
 use crate::record::{Clocks, DeviceFacts};
 
-/// Launches that may wait behind one hold; a longer queue could fill the driver's.
-const MOST_QUEUED: u32 = 32;
+/// The oldest devices that are measured: Turing.
+const LEAST_CAPABILITY: (u32, u32) = (7, 5);
+
+/// A kernel that the device has.
+#[derive(Clone, Copy)]
+struct Function {
+    handle: sys::CUfunction,
+    /// The module that it was taken from.
+    module: &'static str,
+}
 
 /// An opened CUDA device: its primary context, one stream, and every kernel loaded.
 pub struct Cuda {
     facts: DeviceFacts,
     monitor: Option<Monitor>,
-    functions: HashMap<Entry, sys::CUfunction>,
+    functions: HashMap<Entry, Function>,
     stream: Stream,
-    start: Event,
-    stop: Event,
-    holder: Holder,
-    held: Cell<bool>,
+    timer: Timer,
     memory: Rc<dyn Release>,
     // Last, so that it is released after everything that lives in it.
     _context: Context,
+}
+
+/// The kernels around a timed interval.
+#[derive(Clone, Copy)]
+struct ControlKernels {
+    hold: sys::CUfunction,
+    stamp: sys::CUfunction,
+}
+
+impl Drop for Cuda {
+    fn drop(&mut self) {
+        // What is still queued after an error writes into memory that is about to be freed.
+        let _ = self.stream.synchronize();
+    }
 }
 
 /// A reference to the device's primary context.
@@ -77,7 +97,7 @@ impl Cuda {
             }
         })?;
         let capability = facts.compute_capability.clone().unwrap_or_default();
-        if driver::is_older(&capability, (7, 5)) {
+        if driver::is_older(&capability, LEAST_CAPABILITY) {
             return Err(DeviceError::TooOld { device: facts.name, capability });
         }
         let monitor = facts.uuid.as_deref().and_then(Monitor::open);
@@ -95,51 +115,42 @@ impl Cuda {
             result::ctx::get_limit(granularity).ok().map(|bytes| bytes as u64);
         facts.free_bytes = result::mem_get_info().ok().map(|(free, _)| free as u64);
 
-        let (functions, hold) = load_modules()?;
+        let (functions, control) = load_modules(&capability)?;
         let cuda = Cuda {
             facts,
             monitor,
             functions,
             stream: Stream::create()?,
-            start: Event::create()?,
-            stop: Event::create()?,
-            holder: Holder::create(hold)?,
-            held: Cell::new(false),
+            timer: Timer::create(control)?,
             memory: Rc::new(Plain),
             _context: owner,
         };
-        cuda.held.set(cuda.try_hold()?);
+        cuda.try_hold()?;
         Ok(cuda)
     }
 
-    /// Whether a launch that is queued behind a hold returns before the hold ends. It does not
-    /// under CUDA_LAUNCH_BLOCKING, sanitizers, profilers that serialize, and WDDM.
-    fn try_hold(&self) -> Result<bool, DeviceError> {
-        // Once unheld, so that nothing is loaded behind the hold.
-        self.holder.release();
-        self.holder.queue(&self.stream, TRIAL_TIMEOUT_NS)?;
-        self.stream.synchronize()?;
+    /// A trial of the hold, with a launch that does as good as nothing.
+    fn try_hold(&self) -> Result<(), DeviceError> {
         let buffer = self.allocate(super::SUM_BYTES)?;
         let spans = super::Spans { destination: Some(buffer.span()), ..Default::default() };
         let shape = super::Shape { units: 1, ..Default::default() };
         let fill = Launch::kernel(Entry::Fill, spans, shape)?;
-        self.launch(&fill)?;
-        self.stream.synchronize()?;
-        let hold = self.holder.engage(&self.stream, TRIAL_TIMEOUT_NS)?;
-        self.start.record(&self.stream)?;
-        self.launch(&fill)?;
-        self.stop.record(&self.stream)?;
-        drop(hold);
-        self.stream.synchronize()?;
-        Ok(!self.holder.gave_up())
+        self.timer.try_hold(&self.stream, &|| self.launch(&fill))
     }
 
     fn queue(&self, work: &Work) -> Result<(), DeviceError> {
         match work {
             Work::Kernel { entry, task } => {
-                let blocks = self.blocks(*entry, task);
-                let function = self.functions[entry];
-                launch_task(function, blocks, b::FRAGBENCH_BLOCK_THREADS, &self.stream, task)
+                let function = self.functions.get(entry).ok_or_else(|| DeviceError::Refused {
+                    entry: entry.kind(),
+                    what: format!("this device has no kernel `{}`", entry.name()),
+                })?;
+                let blocks = self.blocks(*entry, task)?;
+                let threads = match entry {
+                    Entry::Move(mover) => mover.threads(),
+                    _ => b::FRAGBENCH_BLOCK_THREADS,
+                };
+                launch_task(function.handle, blocks, threads, &self.stream, task)
             }
             Work::DriverCopy { source, destination, bytes } => {
                 let (to, from, bytes) = (*destination, *source, *bytes as usize);
@@ -150,12 +161,21 @@ impl Cuda {
         }
     }
 
-    fn blocks(&self, entry: Entry, task: &b::fragment_task) -> u32 {
-        let threads = u64::from(b::FRAGBENCH_BLOCK_THREADS);
-        match entry.depth() {
-            Some(depth) => task.units.div_ceil(threads * u64::from(depth)) as u32,
-            // Enough blocks to fill every multiprocessor; the kernels walk with the grid's stride.
-            None => self.facts.multiprocessors.unwrap_or(64) * 16,
+    fn blocks(&self, entry: Entry, task: &b::fragment_task) -> Result<u32, DeviceError> {
+        let multiprocessors = self.facts.multiprocessors.unwrap_or(64);
+        match entry {
+            Entry::Move(Mover { variant: Variant::Persistent, .. }) => Ok(multiprocessors * 8),
+            Entry::Move(mover) => {
+                let tile = u64::from(mover.threads()) * u64::from(mover.depth());
+                let blocks = task.units.div_ceil(tile);
+                // The limit of a grid (CUDA C++ Programming Guide, compute capabilities).
+                i32::try_from(blocks).map(|blocks| blocks as u32).map_err(|_| {
+                    let what = format!("{blocks} blocks are more than a grid can have");
+                    DeviceError::Refused { entry: entry.kind(), what }
+                })
+            }
+            // Enough to fill every multiprocessor: these kernels walk with the grid's stride.
+            _ => Ok(multiprocessors * 16),
         }
     }
 }
@@ -204,31 +224,37 @@ impl Device for Cuda {
     }
 
     fn time(&self, launch: &Launch<'_>, launches: u32) -> Result<Interval, DeviceError> {
-        let launches = launches.clamp(1, MOST_QUEUED);
-        let hold = match self.held.get() {
-            true => Some(self.holder.engage(&self.stream, hold::TIMEOUT_NS)?),
-            false => None,
-        };
-        self.start.record(&self.stream)?;
-        for _ in 0..launches {
-            self.queue(&launch.work)?;
-        }
-        self.stop.record(&self.stream)?;
-        let was_held = hold.is_some();
-        drop(hold);
-        self.stop.synchronize()?;
-        if was_held && self.holder.gave_up() {
-            return Ok(Interval::Void);
-        }
-        self.start.elapsed_ns(&self.stop).map(Interval::Ns)
+        self.timer.time(&self.stream, launches, &|| self.queue(&launch.work))
+    }
+
+    fn time_cold(
+        &self,
+        launch: &Launch<'_>,
+        evict: &Launch<'_>,
+        launches: u32,
+    ) -> Result<Interval, DeviceError> {
+        let (evict, launch) = (|| self.queue(&evict.work), || self.queue(&launch.work));
+        self.timer.time_cold(&self.stream, launches, &evict, &launch)
+    }
+
+    fn has(&self, entry: Entry) -> bool {
+        self.functions.contains_key(&entry)
+    }
+
+    fn module(&self, entry: Entry) -> Option<&'static str> {
+        self.functions.get(&entry).map(|function| function.module)
     }
 
     fn is_held(&self) -> bool {
-        self.held.get()
+        self.timer.is_held()
     }
 
     fn clocks(&self) -> Clocks {
         self.monitor.as_ref().map(Monitor::clocks).unwrap_or_default()
+    }
+
+    fn throttle_reasons(&self) -> Option<u64> {
+        self.monitor.as_ref()?.throttle_reasons()
     }
 }
 
@@ -249,10 +275,17 @@ fn launch_task(
         .check("cuLaunchKernel")
 }
 
-/// Loads every module; returns the entry points and the hold's function.
-fn load_modules() -> Result<(HashMap<Entry, sys::CUfunction>, sys::CUfunction), DeviceError> {
+/// The entry points that the device has, and the kernels around an interval.
+type Functions = (HashMap<Entry, Function>, ControlKernels);
+
+/// Loads every module that the device can run.
+fn load_modules(capability: &str) -> Result<Functions, DeviceError> {
     let mut loaded = HashMap::new();
     for module in modules::MODULES {
+        let is_optional = module.least_capability > LEAST_CAPABILITY;
+        if driver::is_older(capability, module.least_capability) {
+            continue;
+        }
         let text = CString::new(module.ptx).map_err(|_| DeviceError::Call {
             call: "cuModuleLoadData",
             code: format!("the PTX of `{}` holds a NUL", module.name),
@@ -260,6 +293,8 @@ fn load_modules() -> Result<(HashMap<Entry, sys::CUfunction>, sys::CUfunction), 
         // SAFETY: PTX text with its terminating NUL, alive during the call.
         let handle = unsafe { result::module::load_data(text.as_ptr().cast()) };
         let handle = match handle {
+            // Competitors only: everything else goes on without them.
+            Err(_) if is_optional => continue,
             Err(error) if error.0 == sys::CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => {
                 let (major, minor) = module.ptx_version;
                 return Err(DeviceError::PtxTooNew {
@@ -277,9 +312,16 @@ fn load_modules() -> Result<(HashMap<Entry, sys::CUfunction>, sys::CUfunction), 
         // SAFETY: the module is loaded and is never unloaded.
         unsafe { result::module::get_function(loaded[module], symbol) }.check("cuModuleGetFunction")
     };
-    let functions = Entry::ALL
-        .iter()
-        .map(|entry| Ok((*entry, function(entry.module(), entry.name())?)))
+    // The first of an entry's modules that is there: the one that knows the device best.
+    let of_entry = |entry: Entry| entry.modules().iter().find(|name| loaded.contains_key(**name));
+    let functions = Entry::all()
+        .into_iter()
+        .filter_map(|entry| Some((entry, of_entry(entry)?)))
+        .map(|(entry, module)| {
+            let handle = function(module, &entry.name())?;
+            Ok((entry, Function { handle, module }))
+        })
         .collect::<Result<_, DeviceError>>()?;
-    Ok((functions, function("control", "hold")?))
+    let control = |name: &str| function("control", name);
+    Ok((functions, ControlKernels { hold: control("hold")?, stamp: control("stamp")? }))
 }

@@ -46,11 +46,6 @@ impl Event {
         unsafe { result::event::record(self.0, stream.raw()) }.check("cuEventRecord")
     }
 
-    pub fn synchronize(&self) -> Result<(), DeviceError> {
-        // SAFETY: the event is live.
-        unsafe { result::event::synchronize(self.0) }.check("cuEventSynchronize")
-    }
-
     /// Nanoseconds from this event to a later one. The driver gives milliseconds as a 32-bit float.
     pub fn elapsed_ns(&self, later: &Event) -> Result<u64, DeviceError> {
         // SAFETY: both events are live and were recorded on the same stream.

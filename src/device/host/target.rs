@@ -23,41 +23,53 @@ macro_rules! host_kernels {
         unsafe extern "C" {
             $(fn $name(task: *const fragment_task, first_block: u64, last_block: u64) -> u64;)+
         }
+
+        /// Every kernel of the host, by name.
+        const KERNELS: &[(&str, Kernel)] = &[$((stringify!($name), $name)),+];
     };
 }
 
 host_kernels!(
     fragbench_host_read,
+    fragbench_host_write,
     fragbench_host_copy,
-    fragbench_host_gather_read_4,
-    fragbench_host_gather_read_8,
-    fragbench_host_gather_copy_4,
-    fragbench_host_gather_copy_8,
+    fragbench_host_gather_read_i4_u4,
+    fragbench_host_gather_read_i4_u8,
+    fragbench_host_gather_read_i4_u16,
+    fragbench_host_gather_read_i8_u4,
+    fragbench_host_gather_read_i8_u8,
+    fragbench_host_gather_read_i8_u16,
+    fragbench_host_gather_copy_i4_u4,
+    fragbench_host_gather_copy_i4_u8,
+    fragbench_host_gather_copy_i4_u16,
+    fragbench_host_gather_copy_i8_u4,
+    fragbench_host_gather_copy_i8_u8,
+    fragbench_host_gather_copy_i8_u16,
+    fragbench_host_scatter_copy_i4_u4,
+    fragbench_host_scatter_copy_i4_u8,
+    fragbench_host_scatter_copy_i4_u16,
+    fragbench_host_scatter_copy_i8_u4,
+    fragbench_host_scatter_copy_i8_u8,
+    fragbench_host_scatter_copy_i8_u16,
+    fragbench_host_strided_gather_u4,
+    fragbench_host_strided_gather_u8,
+    fragbench_host_strided_gather_u16,
     fragbench_host_fill,
     fragbench_host_check_fill,
-    fragbench_host_check_destination,
+    fragbench_host_check_gathered,
+    fragbench_host_check_scattered,
+    fragbench_host_check_gaps,
+    fragbench_host_check_written,
     fragbench_host_expect_checksum,
     fragbench_host_check_index,
     fragbench_host_sum_index,
     fragbench_host_expect_index_sum,
 );
 
-fn kernel(entry: Entry) -> Kernel {
-    match entry {
-        Entry::Read => fragbench_host_read,
-        Entry::Copy => fragbench_host_copy,
-        Entry::GatherRead4 => fragbench_host_gather_read_4,
-        Entry::GatherRead8 => fragbench_host_gather_read_8,
-        Entry::GatherCopy4 => fragbench_host_gather_copy_4,
-        Entry::GatherCopy8 => fragbench_host_gather_copy_8,
-        Entry::Fill => fragbench_host_fill,
-        Entry::CheckFill => fragbench_host_check_fill,
-        Entry::CheckDestination => fragbench_host_check_destination,
-        Entry::ExpectChecksum => fragbench_host_expect_checksum,
-        Entry::CheckIndex => fragbench_host_check_index,
-        Entry::SumIndex => fragbench_host_sum_index,
-        Entry::ExpectIndexSum => fragbench_host_expect_index_sum,
-    }
+/// The kernel of an entry; none where it is for GPUs only.
+fn kernel(entry: Entry) -> Option<Kernel> {
+    let name = format!("fragbench_host_{}", entry.name());
+    KERNELS.iter().find(|(known, _)| *known == name).map(|(_, kernel)| *kernel)
 }
 
 /// The host, opened: its threads are pinned and waiting.
@@ -104,9 +116,9 @@ impl Host {
         Ok(Host { facts, threads, memory: Rc::new(Heap) })
     }
 
-    fn run(&self, work: &Work) {
+    fn run(&self, work: &Work) -> Result<(), DeviceError> {
         match work {
-            Work::Kernel { entry, task } => self.run_kernel(*entry, task),
+            Work::Kernel { entry, task } => self.run_kernel(*entry, task)?,
             Work::DriverCopy { source, destination, bytes } => {
                 self.share(*bytes, |first, last| {
                     let (from, to) =
@@ -118,12 +130,16 @@ impl Host {
                 });
             }
         }
+        Ok(())
     }
 
-    fn run_kernel(&self, entry: Entry, task: &fragment_task) {
+    fn run_kernel(&self, entry: Entry, task: &fragment_task) -> Result<(), DeviceError> {
         let items = if entry.walks_index() { task.fragments } else { task.units };
         let blocks = items.div_ceil(u64::from(b::FRAGBENCH_HOST_BLOCK_UNITS));
-        let kernel = kernel(entry);
+        let kernel = kernel(entry).ok_or_else(|| DeviceError::Refused {
+            entry: entry.kind(),
+            what: format!("the host has no kernel `{}`", entry.name()),
+        })?;
         let sum = self.share(blocks, |first, last| {
             // SAFETY: the kernel stays inside the task's spans, which `Launch::kernel` checked, and
             // each thread has blocks of its own.
@@ -134,6 +150,7 @@ impl Host {
             // SAFETY: the sums were checked to be there and aligned; no other thread is running.
             unsafe { *slot = (*slot).wrapping_add(sum) };
         }
+        Ok(())
     }
 
     /// Splits `0..items` over the threads, and sums what they return.
@@ -199,8 +216,7 @@ impl Device for Host {
     }
 
     fn launch(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
-        self.run(&launch.work);
-        Ok(())
+        self.run(&launch.work)
     }
 
     fn synchronize(&self) -> Result<(), DeviceError> {
@@ -210,9 +226,13 @@ impl Device for Host {
     fn time(&self, launch: &Launch<'_>, launches: u32) -> Result<Interval, DeviceError> {
         let begin = Instant::now();
         for _ in 0..launches {
-            self.run(&launch.work);
+            self.run(&launch.work)?;
         }
-        Ok(Interval::Ns(begin.elapsed().as_nanos() as u64))
+        Ok(Interval::Ns { ns: begin.elapsed().as_nanos() as u64, sm_khz: None })
+    }
+
+    fn has(&self, entry: Entry) -> bool {
+        kernel(entry).is_some()
     }
 
     fn is_held(&self) -> bool {

@@ -1,4 +1,4 @@
-//! The journal: JSON Lines, the run first, then a line per group.
+//! The journal: JSON Lines, the run first, then a line per group, or per kernel of a selftest.
 //!
 //! Every line is an object whose `type` says what it is. A line is written whole and flushed when
 //! its group ends, so that a run that dies loses no more than the group that it was measuring: what
@@ -15,7 +15,7 @@ use serde_json::Value;
 pub use error::JournalError;
 pub use writer::JournalWriter;
 
-use super::{Group, Run};
+use super::{Group, Run, Selftest};
 
 /// What a journal holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +24,8 @@ pub struct Journal {
     pub run: Run,
     /// The groups, in the order in which they ended.
     pub groups: Vec<Group>,
+    /// The kernels of a selftest, likewise.
+    pub selftests: Vec<Selftest>,
     /// Lines of types that this version does not know, as they stand in the file.
     pub unknown: Vec<Value>,
     /// What to tell the user where the end of the file is torn.

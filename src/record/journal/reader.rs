@@ -83,6 +83,7 @@ impl Reader<'_> {
         let mut journal = Journal {
             run: self.run(&first)?,
             groups: Vec::new(),
+            selftests: Vec::new(),
             unknown: Vec::new(),
             torn: None,
             whole_bytes: text.len() as u64,
@@ -134,6 +135,11 @@ impl Reader<'_> {
             Some("group") => {
                 object.remove("type");
                 journal.groups.push(self.record(line, object)?);
+                Ok(())
+            }
+            Some("selftest") => {
+                object.remove("type");
+                journal.selftests.push(self.record(line, object)?);
                 Ok(())
             }
             Some(_) => {

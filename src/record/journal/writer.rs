@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::super::{Group, Run};
+use super::super::{Group, Run, Selftest};
 use super::JournalError;
 use super::reader::{GZIP_MAGIC, is_whole, lines};
 
@@ -16,6 +16,7 @@ use super::reader::{GZIP_MAGIC, is_whole, lines};
 pub(super) enum Written<'a> {
     Run(&'a Run),
     Group(&'a Group),
+    Selftest(&'a Selftest),
 }
 
 /// Writes a journal, a line at a time. A journal without any line is removed when its writer is
@@ -93,6 +94,15 @@ impl JournalWriter {
     /// [`JournalError::Write`]; the journal is then as it was before.
     pub fn write_group(&mut self, group: &Group) -> Result<(), JournalError> {
         self.write(&Written::Group(group))
+    }
+
+    /// Writes the line of a selftest's kernel.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Write`]; the journal is then as it was before.
+    pub fn write_selftest(&mut self, selftest: &Selftest) -> Result<(), JournalError> {
+        self.write(&Written::Selftest(selftest))
     }
 
     /// Gives up: removes the file if it holds no line, so that a run that fails before its first

@@ -1,0 +1,194 @@
+//! What a group is measured with: its buffers, and its arms.
+
+use super::Plan;
+use super::plan::Subject;
+use crate::device::{Buffer, Device, DeviceError, Launch, Movement, SUM_BYTES, Span, Variant};
+use crate::kernel::{Access, GUARD_BYTES, Operands, fill, staging_bytes};
+use crate::layout::{Index, Layout, Pattern};
+use crate::record::{KernelName, Order, PatternName, Refined};
+
+/// What a group is measured on.
+pub(super) struct Ground<'a> {
+    pub device: &'a dyn Device,
+    /// The footprint, filled with the data of `data_key`, with a guard behind it.
+    pub arena: Span<'a>,
+    pub seed: u64,
+    pub data_key: u64,
+}
+
+/// Buffers of a group; the arms borrow from them.
+pub(super) struct Buffers {
+    /// The payload's other end: what a gather writes and a scatter reads, with a guard behind it, or
+    /// the staging for what is copied back.
+    pub payload: Buffer,
+    /// The index of each order that has one.
+    pub indices: Vec<(Order, Index, Buffer)>,
+    /// The sums of each arm.
+    pub sums: Vec<Buffer>,
+}
+
+/// One arm: its name, what it does, and how it is recorded.
+pub(super) struct PlannedArm<'a> {
+    pub name: String,
+    pub pattern: Refined<PatternName>,
+    pub order: Option<Order>,
+    /// Touched bytes of the arena.
+    pub arena_touched_bytes: u64,
+    pub access: Access<'a>,
+    pub launch: Launch<'a>,
+    /// The checksum of one launch, for reads.
+    pub expected: u64,
+}
+
+impl Buffers {
+    /// Allocates what the group needs beside its arena. A scatter's payload holds its data.
+    pub fn allocate(
+        ground: &Ground<'_>,
+        plan: &Plan,
+        layout: Option<&Layout>,
+    ) -> Result<Buffers, DeviceError> {
+        let payload_bytes = plan.spec.payload_bytes;
+        let written = match plan.subject.writes() {
+            true => payload_bytes + GUARD_BYTES,
+            false => staging_bytes(plan.spec.fragment_bytes, payload_bytes),
+        };
+        let payload = ground.device.allocate(written)?;
+        let follows = plan.subject.movement().is_some_and(Movement::follows_index);
+        let mut indices = Vec::new();
+        for order in plan.orders().iter().filter(|_| follows) {
+            let Some(layout) = layout else { break };
+            let on_host = layout.index(order).map_err(|error| DeviceError::Refused {
+                entry: "index",
+                what: error.to_string(),
+            })?;
+            let bytes = on_host.as_bytes();
+            let buffer = ground.device.allocate(bytes.len() as u64)?;
+            ground.device.upload(buffer.span(), bytes)?;
+            indices.push((order.clone(), on_host, buffer));
+        }
+        let arms = variants(plan.subject).len() * plan.orders().len().max(1) + 1;
+        let sums = (0..arms.max(4)).map(|_| ground.device.allocate(SUM_BYTES));
+        Ok(Buffers { payload, indices, sums: sums.collect::<Result<_, _>>()? })
+    }
+
+    /// Puts the data of a scatter's payload in place, once nothing else is staged there.
+    pub fn fill_payload(&self, ground: &Ground<'_>, plan: &Plan) -> Result<(), DeviceError> {
+        match plan.subject.movement() {
+            Some(Movement::ScatterCopy) => {
+                fill(ground.device, self.payload.span(), ground.data_key)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The index of an order.
+    pub fn index(&self, order: &Order) -> Option<Span<'_>> {
+        let found = self.indices.iter().find(|(own, _, _)| own == order);
+        found.map(|(_, _, buffer)| buffer.span())
+    }
+}
+
+/// The default, and where they are compared its competitors.
+fn variants(subject: Subject) -> Vec<Variant> {
+    let competitors = match subject {
+        Subject::Variants(movement) => movement.competitors(),
+        _ => &[],
+    };
+    std::iter::once(Variant::Default).chain(competitors.iter().copied()).collect()
+}
+
+/// The arms of a group. Competitors that the device does not have are left out.
+pub(super) fn plan_arms<'a>(
+    ground: &Ground<'a>,
+    plan: &Plan,
+    layout: Option<&Layout>,
+    touched_bytes: u64,
+    buffers: &'a Buffers,
+) -> Result<Vec<PlannedArm<'a>>, DeviceError> {
+    let outside = || DeviceError::Refused {
+        entry: "arm",
+        what: "the payload does not fit its buffer".to_owned(),
+    };
+    let bytes = plan.spec.payload_bytes;
+    let key = ground.data_key;
+    let mut sums = buffers.sums.iter().map(Buffer::span);
+    let mut arms = Vec::new();
+    let mut push = |name: String, pattern, order, arena_touched_bytes, access: Access<'a>| {
+        if access.entry().is_some_and(|entry| !ground.device.has(entry)) {
+            return Ok(());
+        }
+        let launch = access.launch()?;
+        arms.push(PlannedArm {
+            name,
+            pattern,
+            order,
+            arena_touched_bytes,
+            access,
+            launch,
+            expected: 0,
+        });
+        Ok::<(), DeviceError>(())
+    };
+    let packed_arena = ground.arena.slice(0, bytes).ok_or_else(outside)?;
+    // Of a gather that reads, the buffer is only staging.
+    let payload = buffers.payload.slice(0, bytes);
+    let contiguous = || Refined::from(PatternName::Contiguous);
+    let mut stream = |movement: Movement| {
+        let end = || payload.ok_or_else(outside);
+        Ok::<_, DeviceError>(match movement {
+            Movement::Write => Access::write(end()?, key),
+            Movement::Copy | Movement::GatherCopy => Access::copy(packed_arena, end()?, key),
+            Movement::ScatterCopy => Access::copy(end()?, packed_arena, key),
+            _ => Access::read(packed_arena, sums.next().ok_or_else(outside)?, key),
+        })
+    };
+    let arm_name = |base: &str, variant: Variant| match variant {
+        Variant::Default => base.to_owned(),
+        variant => format!("{base}.{variant}"),
+    };
+    match plan.subject {
+        Subject::Ceiling => {
+            for movement in [Movement::Read, Movement::Write, Movement::Copy] {
+                let access = stream(movement)?;
+                push(movement.name().to_owned(), contiguous(), None, bytes, access)?;
+            }
+            let access = Access::driver_copy(packed_arena, payload.ok_or_else(outside)?, key);
+            push(KernelName::DriverCopy.to_string(), contiguous(), None, bytes, access)?;
+        }
+        Subject::Variants(movement) if !movement.has_layout() => {
+            for variant in variants(plan.subject) {
+                let access = stream(movement)?.by(variant);
+                push(arm_name(movement.name(), variant), contiguous(), None, bytes, access)?;
+            }
+        }
+        Subject::Layout(movement) | Subject::Variants(movement) => {
+            let layout = layout.ok_or_else(outside)?;
+            if let Subject::Layout(_) = plan.subject {
+                push("stream".to_owned(), contiguous(), None, bytes, stream(movement)?)?;
+            }
+            for order in plan.orders() {
+                let packed = *order == Order::Packed;
+                let touched = if packed { layout.packed_touched_bytes() } else { touched_bytes };
+                let pattern = match packed {
+                    true => Pattern::Contiguous.refined(plan.spec.offset_bytes),
+                    false => plan.spec.pattern.refined(plan.spec.offset_bytes),
+                };
+                for variant in variants(plan.subject) {
+                    let reads = movement.is_read();
+                    let operands = Operands {
+                        index: buffers.index(order),
+                        payload: payload.filter(|_| !reads),
+                        sums: if reads { sums.next() } else { None },
+                    };
+                    let arena = ground.arena.slice(0, plan.spec.footprint_bytes);
+                    let arena = arena.ok_or_else(outside)?;
+                    let access = Access::of_layout(movement, layout, order, arena, operands, key)?
+                        .by(variant);
+                    let name = arm_name(order.as_str(), variant);
+                    push(name, pattern.clone(), Some(order.clone()), touched, access)?;
+                }
+            }
+        }
+    }
+    Ok(arms)
+}

@@ -1,0 +1,82 @@
+//! Where the wall time of a run's groups went.
+
+use crate::record::{Group, Phases};
+
+type Part = (&'static str, fn(&Phases) -> u64);
+
+/// What is told apart, in the order in which it is told.
+const PARTS: &[Part] = &[
+    ("measuring", |phases| phases.measure_ns),
+    ("preparing", |phases| phases.prepare_ns),
+    ("verifying", |phases| phases.verify_ns),
+    ("waiting", |phases| phases.wait_ns),
+];
+
+/// The wall time of a run's groups by what it was spent on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Each part's name and its nanoseconds.
+    pub parts_ns: Vec<(&'static str, u64)>,
+}
+
+impl Times {
+    /// The times of these groups, added up.
+    pub fn of(groups: &[Group]) -> Times {
+        let sum = |part: fn(&Phases) -> u64| {
+            groups.iter().map(|group| part(&group.phases)).fold(0, u64::saturating_add)
+        };
+        Times { parts_ns: PARTS.iter().map(|&(name, part)| (name, sum(part))).collect() }
+    }
+
+    /// All parts together, in nanoseconds.
+    pub fn total_ns(&self) -> u64 {
+        self.parts_ns.iter().map(|(_, ns)| *ns).fold(0, u64::saturating_add)
+    }
+
+    /// Each part's name and its share of all; none where no time was recorded.
+    pub fn shares(&self) -> Vec<(&'static str, f64)> {
+        let total = self.total_ns() as f64;
+        let parts = self.parts_ns.iter().filter(|_| total > 0.0);
+        parts.map(|&(name, ns)| (name, ns as f64 / total)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::fixture::Shape;
+
+    fn group(prepare_ns: u64, verify_ns: u64, measure_ns: u64) -> Group {
+        let mut group = Shape::default().group();
+        group.phases.prepare_ns = prepare_ns;
+        group.phases.verify_ns = verify_ns;
+        group.phases.measure_ns = measure_ns;
+        group
+    }
+
+    #[test]
+    fn parts_add_up_over_groups() {
+        let waited = |mut group: Group| {
+            group.phases.wait_ns = 100;
+            group
+        };
+        let times = Times::of(&[group(100, 30, 200), group(50, 20, 400)].map(waited));
+        let parts = [("measuring", 600), ("preparing", 150), ("verifying", 50), ("waiting", 200)];
+        assert_eq!((&times.parts_ns[..], times.total_ns()), (&parts[..], 1000));
+        let shares =
+            [("measuring", 0.6), ("preparing", 0.15), ("verifying", 0.05), ("waiting", 0.2)];
+        assert_eq!(times.shares(), shares);
+    }
+
+    #[test]
+    fn no_time_has_no_shares() {
+        assert_eq!(Times::of(&[]).shares(), []);
+        assert_eq!(Times::of(&[group(0, 0, 0)]).shares(), []);
+    }
+
+    #[test]
+    fn absurd_times_do_not_overflow() {
+        let times = Times::of(&[group(u64::MAX, 1, u64::MAX), group(1, 1, 1)]);
+        assert!(times.shares().iter().all(|(_, share)| (0.0..=1.0).contains(share)));
+    }
+}
