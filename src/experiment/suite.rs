@@ -251,7 +251,11 @@ fn definition(suite: Suite, kind: &DeviceKind) -> Definition {
         target_half_width_ppm: (!on_host).then_some(TARGET_PPM),
         // On a GPU most cases need no more than the fewest: where there is time, more are taken, for
         // an interval well under the target and for a wall time that is spent on measuring.
-        fewest_rounds: if on_host || suite == Suite::Quick { 30 } else { 60 },
+        fewest_rounds: match (on_host, suite) {
+            (true, _) => 30,
+            (false, Suite::Quick) => 40,
+            (false, _) => 60,
+        },
         rounds_ms,
     }
 }
