@@ -1,7 +1,7 @@
 //! fragbench measures what GPU memory fragmentation costs.
 //!
 //! Modules, each of which knows only those above it: [`record`] (what was measured), [`stats`],
-//! [`layout`], [`device`], [`kernel`], [`selftest`], [`measure`], [`experiment`], [`summary`],
+//! [`policy`], [`layout`], [`device`], [`kernel`], [`selftest`], [`measure`], [`experiment`], [`summary`],
 //! [`report`], [`cli`].
 
 #![deny(unsafe_code)]
@@ -12,6 +12,7 @@ pub mod experiment;
 pub mod kernel;
 pub mod layout;
 pub mod measure;
+pub mod policy;
 pub mod record;
 pub mod report;
 pub mod selftest;

@@ -1,0 +1,123 @@
+//! Allocation policies over a [`Source`] of memory. No device: addresses are numbers here.
+//!
+//! A [`Policy`] takes regions from its source and hands out blocks of them. What a program asked
+//! for is *requested*, what its block takes *rounded*, what the policy holds of the source
+//! *reserved*; free ranges inside what is reserved are *holes*.
+
+mod source;
+
+pub use source::{Region, Source, SourceError};
+
+use thiserror::Error;
+
+/// A live block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Block {
+    /// Its first address.
+    pub address: u64,
+    /// Bytes that were requested.
+    pub requested_bytes: u64,
+    /// Bytes that it takes.
+    pub rounded_bytes: u64,
+}
+
+/// A free range inside what is reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Hole {
+    /// Its first address.
+    pub address: u64,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+/// In which order holes are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HoleOrder {
+    /// By address.
+    Address,
+    /// As the policy keeps them: the order in which its search would meet them.
+    FreeList,
+}
+
+/// What a policy holds, in bytes and blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Live blocks.
+    pub live_blocks: u64,
+    /// Bytes that live blocks were requested with.
+    pub requested_bytes: u64,
+    /// Bytes that live blocks take.
+    pub rounded_bytes: u64,
+    /// Bytes that the policy holds of its source: those of live blocks, of holes, and of its own
+    /// books where it keeps them in that memory.
+    pub reserved_bytes: u64,
+}
+
+/// Why a policy refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PolicyError {
+    /// Neither a hole nor the source has so much.
+    #[error("out of memory: {requested_bytes} bytes were requested, {hole_bytes} lie in holes")]
+    OutOfMemory {
+        /// Bytes that were requested.
+        requested_bytes: u64,
+        /// Bytes of all holes together.
+        hole_bytes: u64,
+    },
+    /// The policy hands out no block of that size, however much is free.
+    #[error(
+        "a block of {requested_bytes} bytes is none that this policy hands out; it takes {takes}"
+    )]
+    Size {
+        /// Bytes that were requested.
+        requested_bytes: u64,
+        /// What it takes.
+        takes: String,
+    },
+    /// No live block begins there: it was freed before, or never handed out.
+    #[error("no live block begins at {address:#x}")]
+    NotLive {
+        /// The address that was to be freed.
+        address: u64,
+    },
+    /// The source failed otherwise than by being empty.
+    #[error("the source failed: {0}")]
+    Source(SourceError),
+}
+
+/// A way to hand out blocks of a source's memory.
+pub trait Policy: Send {
+    /// The policy's name in cases and tables: `best_fit`.
+    fn name(&self) -> &'static str;
+
+    /// The alignment of every block in bytes, a power of two.
+    fn alignment_bytes(&self) -> u64;
+
+    /// A new block of at least `bytes` bytes; 0 bytes are taken for 1.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::OutOfMemory`] or [`PolicyError::Size`]; nothing has changed then.
+    fn allocate(&mut self, bytes: u64) -> Result<Block, PolicyError>;
+
+    /// Frees the live block that begins at `address`.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::NotLive`] where none does; nothing has changed then.
+    fn free(&mut self, address: u64) -> Result<(), PolicyError>;
+
+    /// What it holds.
+    fn usage(&self) -> Usage;
+
+    /// Every hole, in an order. Neighbouring holes that the policy would not merge are two.
+    fn holes(&self, order: HoleOrder) -> Vec<Hole>;
+
+    /// Bytes of the regions that hold no live block and could go back to the source, and their
+    /// return. A policy that never returns memory returns 0.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::Source`] where the source refuses.
+    fn release_unused(&mut self) -> Result<u64, PolicyError>;
+}
