@@ -32,6 +32,10 @@
 #define FRAGBENCH_SCATTER_COPY_DEPTH 1
 /** Units of 16 B that each thread of the strided gather kernels has in flight. */
 #define FRAGBENCH_STRIDED_GATHER_DEPTH 4
+/** From so many bytes between units on a strided gather is sparse, and its threads move a unit each. */
+#define FRAGBENCH_SPARSE_STRIDE_BYTES 128
+/** Threads of a block of such a gather. */
+#define FRAGBENCH_SPARSE_THREADS 1024
 /** How many times deeper every other kernel of a layout is with units of 8 or 4 B. */
 #define FRAGBENCH_NARROW_FACTOR 2
 /** Bytes that a block of the bulk kernels that read has under way. */

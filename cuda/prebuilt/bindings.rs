@@ -28,6 +28,10 @@ pub const FRAGBENCH_GATHER_COPY_DEPTH: u32 = 2;
 pub const FRAGBENCH_SCATTER_COPY_DEPTH: u32 = 1;
 /// Units of 16 B that each thread of the strided gather kernels has in flight.
 pub const FRAGBENCH_STRIDED_GATHER_DEPTH: u32 = 4;
+/// From so many bytes between units on a strided gather is sparse, and its threads move a unit each.
+pub const FRAGBENCH_SPARSE_STRIDE_BYTES: u32 = 128;
+/// Threads of a block of such a gather.
+pub const FRAGBENCH_SPARSE_THREADS: u32 = 1024;
 /// How many times deeper every other kernel of a layout is with units of 8 or 4 B.
 pub const FRAGBENCH_NARROW_FACTOR: u32 = 2;
 /// Bytes that a block of the bulk kernels that read has under way.

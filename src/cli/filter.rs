@@ -32,7 +32,8 @@ pub fn select(plans: Vec<Plan>, only: &[String], filters: &[String]) -> Result<V
     Ok(plans.into_iter().filter(selected).collect())
 }
 
-fn glob(text: &str) -> Result<GlobMatcher, Failure> {
+/// The matcher of a `--filter`.
+pub fn glob(text: &str) -> Result<GlobMatcher, Failure> {
     Glob::new(text).map(|glob| glob.compile_matcher()).map_err(|error| {
         Failure::request(format_args!("--filter `{text}` is no glob: {}", error.kind()))
     })
@@ -40,18 +41,25 @@ fn glob(text: &str) -> Result<GlobMatcher, Failure> {
 
 /// A sentence with the cases nearest to what was asked for.
 fn nothing_matches(text: &str, plans: &[Plan]) -> String {
-    let bare: String = text.chars().filter(|c| !"*?[]{}".contains(*c)).collect();
-    let mut cases: Vec<String> = plans.iter().map(Plan::case).collect();
-    let near = |case: &str| {
-        let parts = case.split('/').map(|part| strsim::jaro_winkler(&bare, part));
-        parts.fold(strsim::jaro_winkler(&bare, case), f64::max)
-    };
-    cases.sort_by(|a, b| near(b).total_cmp(&near(a)));
-    cases.truncate(3);
     format!(
         "--filter `{text}` matches no case: near it are {} (a filter has to match a whole case id, so begin and end it with *; see `fragbench run --list`)",
-        cases.join(", ")
+        nearest(text, plans.iter().map(Plan::case).collect())
     )
+}
+
+/// The three names nearest to a glob: those that hold its text, then by the likeness of a part.
+pub fn nearest(text: &str, mut names: Vec<String>) -> String {
+    let bare: String = text.chars().filter(|c| !"*?[]{}".contains(*c)).collect();
+    let near = |name: &str| {
+        if !bare.is_empty() && name.contains(&bare) {
+            return 2.0 - name.len() as f64 / 1e3;
+        }
+        let parts = name.split('/').map(|part| strsim::jaro_winkler(&bare, part));
+        parts.fold(strsim::jaro_winkler(&bare, name), f64::max)
+    };
+    names.sort_by(|a, b| near(b).total_cmp(&near(a)));
+    names.truncate(3);
+    names.join(", ")
 }
 
 #[cfg(test)]

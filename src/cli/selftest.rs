@@ -11,7 +11,7 @@ use super::bench::{Bench, DEFAULT_SEED, OUT_OF_TURN, interruption};
 use super::probe::resolve;
 use super::progress::Progress;
 use super::worker::{Message, Request};
-use super::{Failure, Format, output, print};
+use super::{Failure, Format, filter, output, print};
 use crate::device::DeviceRequest;
 use crate::record::journal::{JournalError, JournalWriter};
 use crate::record::{Selection, Selftest, Status};
@@ -25,7 +25,7 @@ const KERNEL: Duration = Duration::from_secs(600);
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  fragbench selftest\n  fragbench selftest --device host --layouts 10\n  \
-    fragbench selftest --seed 7 --out selftest.jsonl\n\n\
+    fragbench selftest --filter '*bulk*' --filter 'copy*'\n  fragbench selftest --seed 7 --out selftest.jsonl\n\n\
     Exit code: 0 every kernel that the device has is sound, and every planted fault was caught; \
     1 not so, or no usable device was found; 2 a bad request; 130 interrupted."
 )]
@@ -39,6 +39,9 @@ pub struct Arguments {
     /// Random layouts for each kernel; the default is every pattern in every order
     #[arg(long, value_name = "N", default_value_t = LAYOUTS, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     layouts: u64,
+    /// Only kernels whose whole name matches one of these globs (repeatable)
+    #[arg(long, value_name = "GLOB")]
+    filter: Vec<String>,
     /// Also keep a journal: a name that ends in .jsonl, or a folder
     #[arg(long, value_name = "FILE.jsonl|FOLDER")]
     out: Option<PathBuf>,
@@ -53,6 +56,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             "selftest prints text or json: choose one of them with --format",
         ));
     }
+    let subjects = select(&arguments.filter)?;
     let device = resolve(&arguments.device.to_string())?;
     let path = match &arguments.out {
         Some(out) => {
@@ -65,7 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         suite: "selftest".to_owned(),
         only: Vec::new(),
         cases: Vec::new(),
-        filters: Vec::new(),
+        filters: arguments.filter.clone(),
         device: arguments.device.to_string(),
         seed: arguments.seed.to_string(),
         memory_limit_bytes: None,
@@ -80,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(journal) = &mut journal {
         journal.write_run(&run).map_err(Failure::request)?;
     }
-    let records = bench.selftest(arguments.layouts, journal)?;
+    let records = bench.selftest(subjects, arguments.layouts, journal)?;
     match arguments.format {
         Format::Json => {
             let json = serde_json::to_string_pretty(&records).map_err(Failure::request)?;
@@ -92,6 +96,24 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         eprintln!("Journal: {}", path.display());
     }
     verdict(&records)
+}
+
+/// The kernels whose names the globs match; all without any.
+fn select(filters: &[String]) -> Result<Vec<Subject>, Failure> {
+    let globs = filters.iter().map(|text| filter::glob(text)).collect::<Result<Vec<_>, _>>()?;
+    let all = Subject::all();
+    for (glob, text) in globs.iter().zip(filters) {
+        if !all.iter().any(|subject| glob.is_match(subject.name())) {
+            let near = filter::nearest(text, all.iter().map(|subject| subject.name()).collect());
+            return Err(Failure::request(format_args!(
+                "--filter `{text}` matches no kernel: near it are {near} (it has to match a whole name, so begin and end it with *)"
+            )));
+        }
+    }
+    let is_selected = |subject: &Subject| {
+        globs.is_empty() || globs.iter().any(|glob| glob.is_match(subject.name()))
+    };
+    Ok(all.into_iter().filter(is_selected).collect())
 }
 
 /// Begins the journal. A selftest is not resumed: a file in its way stays as it is.
@@ -121,13 +143,13 @@ fn verdict(records: &[Selftest]) -> Result<(), Failure> {
 }
 
 impl Bench {
-    /// Tests every kernel, a journal line each.
+    /// Tests one kernel after the other, a journal line each.
     fn selftest(
         &mut self,
+        subjects: Vec<Subject>,
         layouts: u64,
         mut journal: Option<JournalWriter>,
     ) -> Result<Vec<Selftest>, Failure> {
-        let subjects = Subject::all();
         let mut progress = Progress::new(subjects.len());
         let mut records = Vec::new();
         for subject in subjects {
@@ -177,6 +199,16 @@ fn ending(record: &Selftest) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_filter_selects_whole_names() {
+        let bulk = select(&["*bulk*".to_owned(), "copy".to_owned()]).unwrap();
+        assert!(bulk.len() > 2 && bulk.len() < 10, "{bulk:?}");
+        assert_eq!(select(&[]).unwrap(), Subject::all());
+        let failure = select(&["bulk".to_owned()]).unwrap_err();
+        assert_eq!(failure.code, Failure::REQUEST);
+        assert!(failure.message.contains("read_bulk"), "{}", failure.message);
+    }
 
     #[test]
     fn a_verdict_names_what_failed() {

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::bindings as b;
 
+/// From so many bytes between its units on a strided gather is sparse.
+pub const SPARSE_STRIDE_BYTES: u64 = b::FRAGBENCH_SPARSE_STRIDE_BYTES as u64;
+
 /// A kernel's entry point: `fragbench_<name>` in PTX, `fragbench_host_<name>` on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Entry {
@@ -57,6 +60,9 @@ pub enum Movement {
 pub enum Variant {
     /// What every arm runs unless a competitor is named.
     Default,
+    /// What a strided gather runs in its place from [`SPARSE_STRIDE_BYTES`] between units on: one
+    /// unit a thread, in the largest blocks.
+    Sparse,
     /// So many units in flight in each thread.
     Depth(u32),
     /// So many threads in a block.
@@ -75,6 +81,7 @@ impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Variant::Default => f.pad("default"),
+            Variant::Sparse => f.pad("sparse"),
             Variant::Depth(depth) => f.pad(&format!("depth_{depth}")),
             Variant::Threads(threads) => f.pad(&format!("threads_{threads}")),
             Variant::Plain => f.pad("plain"),
@@ -110,6 +117,14 @@ impl Movement {
         }
     }
 
+    /// The kernels that arms run unless a competitor is named.
+    fn defaults(self) -> &'static [Variant] {
+        match self {
+            Movement::StridedGather => &[Variant::Default, Variant::Sparse],
+            _ => &[Variant::Default],
+        }
+    }
+
     /// The default's competitors. They take an index of 4 B entries and
     /// [units](Movement::competitors_unit_bytes) of one width.
     pub fn competitors(self) -> &'static [Variant] {
@@ -123,7 +138,7 @@ impl Movement {
             Movement::GatherRead => &[Depth(2), Depth(8), Threads(128), Plain, Streaming, Bulk],
             Movement::GatherCopy => &[Depth(1), Depth(4), Threads(256), Plain, Streaming, Bulk],
             Movement::ScatterCopy => &[Depth(2), Depth(4), Threads(128), Plain, Streaming],
-            Movement::StridedGather => &[Depth(1), Depth(2), Depth(16)],
+            Movement::StridedGather => &[Depth(1), Depth(2), Depth(8), Depth(16)],
         }
     }
 
@@ -187,8 +202,9 @@ impl Mover {
             let units: &[u32] = if movement.has_layout() { &[4, 8, 16] } else { &[16] };
             for &index_entry_bytes in entries {
                 for &unit_bytes in units {
-                    let variant = Variant::Default;
-                    movers.push(Mover { movement, index_entry_bytes, unit_bytes, variant });
+                    for &variant in movement.defaults() {
+                        movers.push(Mover { movement, index_entry_bytes, unit_bytes, variant });
+                    }
                 }
             }
         }
@@ -228,6 +244,7 @@ impl Mover {
     pub fn threads(self) -> u32 {
         match (self.variant, self.movement) {
             (Variant::Threads(threads), _) => threads,
+            (Variant::Sparse, _) => b::FRAGBENCH_SPARSE_THREADS,
             (Variant::Bulk, movement) if movement.is_read() => b::FRAGBENCH_BULK_READ_THREADS,
             (Variant::Bulk, _) => b::FRAGBENCH_BULK_COPY_THREADS,
             (_, Movement::GatherCopy) => b::FRAGBENCH_GATHER_COPY_THREADS,
@@ -241,6 +258,7 @@ impl Mover {
         let of_stage = |bytes: u32| bytes / b::FRAGBENCH_UNIT_BYTES / self.threads();
         match (self.variant, self.movement) {
             (Variant::Depth(depth), _) => depth,
+            (Variant::Sparse, _) => 1,
             (Variant::Bulk, movement) if movement.is_read() => {
                 of_stage(b::FRAGBENCH_BULK_READ_BYTES)
             }

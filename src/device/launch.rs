@@ -193,6 +193,15 @@ impl<'a> Launch<'a> {
         Ok(Launch { work: Work::Kernel { entry, task }, spans: std::marker::PhantomData })
     }
 
+    /// Whether it writes to memory, sums apart.
+    pub fn writes(&self) -> bool {
+        match &self.work {
+            Work::Kernel { entry: Entry::Move(mover), .. } => !mover.movement.is_read(),
+            Work::Kernel { entry, .. } => *entry == Entry::Fill,
+            Work::DriverCopy { .. } => true,
+        }
+    }
+
     /// The driver's own copy of a contiguous range (`memcpy` on the host).
     ///
     /// # Errors

@@ -17,7 +17,7 @@ mod nvml;
 mod process;
 mod select;
 
-pub use entry::{Entry, Movement, Mover, Variant};
+pub use entry::{Entry, Movement, Mover, SPARSE_STRIDE_BYTES, Variant};
 pub use error::DeviceError;
 pub use launch::{Launch, SUM_BYTES, Shape, Spans};
 pub use memory::{Buffer, Span};

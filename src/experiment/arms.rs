@@ -182,8 +182,11 @@ pub(super) fn plan_arms<'a>(
                     };
                     let arena = ground.arena.slice(0, plan.spec.footprint_bytes);
                     let arena = arena.ok_or_else(outside)?;
-                    let access = Access::of_layout(movement, layout, order, arena, operands, key)?
-                        .by(variant);
+                    let mut access =
+                        Access::of_layout(movement, layout, order, arena, operands, key)?;
+                    if variant != Variant::Default {
+                        access = access.by(variant);
+                    }
                     let name = arm_name(order.as_str(), variant);
                     push(name, pattern.clone(), Some(order.clone()), touched, access)?;
                 }

@@ -1,7 +1,9 @@
 //! The kernels that are measured, with their operands and the bytes that they move.
 
 use crate::device::bindings as b;
-use crate::device::{DeviceError, Entry, Launch, Movement, Mover, Shape, Span, Spans, Variant};
+use crate::device::{
+    DeviceError, Entry, Launch, Movement, Mover, SPARSE_STRIDE_BYTES, Shape, Span, Spans, Variant,
+};
 use crate::layout::{Layout, Pattern, UNIT_BYTES};
 use crate::record::{KernelName, Order, Refined};
 
@@ -120,10 +122,15 @@ impl<'a> Access<'a> {
         if movement == Movement::ScatterCopy && shape.pattern == b::FRAGBENCH_PATTERN_RANDOM {
             return Err(refused("fragments may lie in the same slot"));
         }
-        Ok(Access { kernel: Kernel::Own(movement), variant: Variant::Default, shape, spans })
+        Ok(Access {
+            kernel: Kernel::Own(movement),
+            variant: default(movement, &shape),
+            shape,
+            spans,
+        })
     }
 
-    /// The same access by a competing variant.
+    /// The same access by this variant of its kernel.
     pub fn by(self, variant: Variant) -> Access<'a> {
         Access { variant, ..self }
     }
@@ -141,7 +148,7 @@ impl<'a> Access<'a> {
             Kernel::Own(movement) => movement.into(),
         };
         match self.variant {
-            Variant::Default => base.into(),
+            Variant::Default | Variant::Sparse => base.into(),
             variant => Refined::new(base, variant.to_string()),
         }
     }
@@ -210,6 +217,17 @@ impl<'a> Access<'a> {
         let source = self.spans.source.ok_or_else(|| missing("source"))?;
         let destination = self.spans.destination.ok_or_else(|| missing("destination"))?;
         Launch::driver_copy(source, destination)
+    }
+}
+
+/// What an access of this shape runs unless a variant is asked for.
+fn default(movement: Movement, shape: &Shape) -> Variant {
+    let step_bytes = shape.stride.saturating_mul(shape.unit_bytes.into());
+    let is_sparse = shape.unit_shift == 0 && step_bytes >= SPARSE_STRIDE_BYTES;
+    if movement == Movement::StridedGather && is_sparse {
+        Variant::Sparse
+    } else {
+        Variant::Default
     }
 }
 

@@ -28,6 +28,9 @@ pub(super) struct Rounds<'a> {
     arms: &'a [Launch<'a>],
     /// What runs before each launch, outside of its interval.
     evict: Option<Launch<'a>>,
+    /// A read that runs before each interval of an arm that only reads, where others write: what
+    /// these left in L2 would be written back in its interval.
+    flush: Option<Launch<'a>>,
     /// Launches of an interval, for each arm.
     launches: Vec<u32>,
     /// Launches of each arm so far.
@@ -64,12 +67,14 @@ impl<'a> Rounds<'a> {
         device: &'a dyn Device,
         arms: &'a [Launch<'a>],
         evict: Option<Launch<'a>>,
+        flush: Option<Launch<'a>>,
         order_key: u64,
     ) -> Rounds<'a> {
         Rounds {
             device,
             arms,
             evict,
+            flush: flush.filter(|_| arms.iter().any(Launch::writes)),
             launches: vec![1; arms.len()],
             launched: vec![0; arms.len()],
             last_arm: 0,
@@ -113,6 +118,9 @@ impl<'a> Rounds<'a> {
         self.launched[arm] += u64::from(self.launches[arm]);
         self.last_arm = arm;
         let (launch, launches) = (&self.arms[arm], self.launches[arm]);
+        if let Some(flush) = self.flush.as_ref().filter(|_| !launch.writes()) {
+            self.device.launch(flush)?;
+        }
         match &self.evict {
             Some(evict) => self.device.time_cold(launch, evict, launches),
             None => self.device.time(launch, launches),

@@ -301,6 +301,31 @@ fn a_sentinel_without_a_reading_says_nothing() {
 }
 
 #[test]
+fn a_read_is_flushed_before_where_other_arms_write() {
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let log = seen.clone();
+    let device = Fake::new(1 << 34, move |timed| {
+        if !is_sentinel(timed) {
+            log.borrow_mut().push((timed.entry.is_some(), timed.cold));
+        }
+        at_rate(timed, 4000.0)
+    });
+    let arms = Arms::new(&device);
+    let read = arms.read(1 << 29);
+    let (from, to) = (device.allocate(1 << 29).unwrap(), device.allocate(1 << 29).unwrap());
+    let copy = Launch::driver_copy(from.span(), to.span()).unwrap();
+    let ratio = Ratio { numerator: 0, denominator: 1 };
+    let budget = Budget { target_half_width_ppm: None, fewest_rounds: 4, time: Duration::ZERO };
+    let steady = arms.watched_by(at_rest());
+    let conduct = Conduct { steady, evict: None, count: Count::Given(4) };
+    measure(&device, &[read, copy], ratio, budget, 7, &conduct).unwrap();
+    assert!(seen.borrow().iter().all(|(is_read, cold)| is_read == cold), "{seen:?}");
+    seen.borrow_mut().clear();
+    measure(&device, &[read, read], ratio, budget, 7, &conduct).unwrap();
+    assert!(seen.borrow().len() > 8 && seen.borrow().iter().all(|(_, cold)| !cold), "{seen:?}");
+}
+
+#[test]
 fn evicted_arms_are_cold_and_the_sentinel_is_not() {
     let seen: Rc<RefCell<Vec<Timed>>> = Rc::default();
     let log = seen.clone();

@@ -48,6 +48,7 @@ pub fn variants(rows: &[Row]) -> Grid {
             let ratio_row = case.row(Metric::VariantRatio, arm);
             body.push(vec![
                 clean(&row.kernel.to_string()),
+                clean(&row.pattern.to_string()),
                 row.order.as_ref().map(|order| clean(order.as_str())).unwrap_or_default(),
                 row.fragment_bytes.map(bytes).unwrap_or_default(),
                 or_dash(row.figure.median, rate),
@@ -60,8 +61,9 @@ pub fn variants(rows: &[Row]) -> Grid {
             ]);
         }
     }
-    let head = vec!["variant", "order", "fragment", "GB/s", "of the default [95 %]", "flags"];
-    Grid { head, texts: 2, body }
+    let head =
+        vec!["variant", "pattern", "order", "fragment", "GB/s", "of the default [95 %]", "flags"];
+    Grid { head, texts: 3, body }
 }
 
 /// One line for each group of a layout that has figures.

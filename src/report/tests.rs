@@ -53,6 +53,19 @@ fn page_of_a_gpu() {
 }
 
 #[test]
+fn page_with_competitors() {
+    let strided = fixture::Shape {
+        kernel: crate::record::KernelName::StridedGather,
+        pattern: crate::record::PatternName::Strided,
+        fragment: 8,
+        ..fixture::Shape::default()
+    };
+    let competitors = [("depth_1", 4100.0), ("depth_16", 3900.0)];
+    let groups = [strided.variants(&competitors)];
+    insta::assert_snapshot!(markdown(&[Summary::of(fixture::gpu_run(), &groups)]));
+}
+
+#[test]
 fn page_of_both() {
     insta::assert_snapshot!(markdown(&[gpu(), host()]));
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::record::{Group, Samples};
+use crate::record::{Arm, Group, Samples};
 use crate::stats;
 
 /// NVML's reasons that drop a round: hardware slowdown (0x8), software thermal slowdown (0x20),
@@ -11,19 +11,26 @@ use crate::stats;
 /// nvml.h). The software power cap (0x4) is not among them: many units run at it all the time.
 const DROPPING_REASONS: u64 = 0x8 | 0x20 | 0x40 | 0x80;
 
-/// A round is dropped where the SM clock of a sample lies below this share of the run's median.
+/// A round is dropped where the SM clock of a sample lies below this share of its arm's median in
+/// the group. Not of the run's: a kernel that itself draws all the power that a unit allows has a
+/// lower clock than others in every round, and that clock is part of what it costs there.
 const LOWEST_CLOCK: f64 = 0.9;
 
-/// The median SM clock in kHz over all samples of a run that have one.
-pub fn median_sm_khz(groups: &[Group]) -> Option<f64> {
-    let arms = groups.iter().flat_map(|group| &group.arms);
-    let known = arms.flat_map(|arm| arm.samples.sm_khz.iter().flatten());
+/// The median SM clock in kHz over those samples of the arms that have one.
+pub fn median_sm_khz<'a>(arms: impl IntoIterator<Item = &'a Arm>) -> Option<f64> {
+    let known = arms.into_iter().flat_map(|arm| arm.samples.sm_khz.iter().flatten());
     stats::median(&known.map(|khz| f64::from(*khz)).collect::<Vec<_>>())
 }
 
+/// Whether the arm's clock lies as far below the run's throughout.
+pub fn is_slow(arm: &Arm, run_median_sm_khz: Option<f64>) -> bool {
+    let both = median_sm_khz([arm]).zip(run_median_sm_khz);
+    both.is_some_and(|(own, run)| own < LOWEST_CLOCK * run)
+}
+
 /// The group without its spoiled rounds, and how many those are.
-pub fn without_spoiled(group: &Group, median_sm_khz: Option<f64>) -> (Cow<'_, Group>, u32) {
-    let spoiled = spoiled(group, median_sm_khz);
+pub fn without_spoiled(group: &Group) -> (Cow<'_, Group>, u32) {
+    let spoiled = spoiled(group);
     if spoiled.is_empty() {
         return (Cow::Borrowed(group), 0);
     }
@@ -35,19 +42,20 @@ pub fn without_spoiled(group: &Group, median_sm_khz: Option<f64>) -> (Cow<'_, Gr
 }
 
 /// Rounds that have samples, and of which NVML or a sample's clock says that they are spoiled.
-fn spoiled(group: &Group, median_sm_khz: Option<f64>) -> BTreeSet<u32> {
+fn spoiled(group: &Group) -> BTreeSet<u32> {
     let reasons = |round: u32| {
         group.round_throttle_reasons.get(round as usize).copied().flatten().unwrap_or(0)
     };
-    let slow = |khz: Option<u32>| {
-        khz.zip(median_sm_khz).is_some_and(|(khz, median)| f64::from(khz) < LOWEST_CLOCK * median)
-    };
     let samples = group.arms.iter().flat_map(|arm| {
-        let clock = |i: usize| arm.samples.sm_khz.get(i).copied().flatten();
-        arm.samples.round.iter().enumerate().map(move |(i, round)| (*round, clock(i)))
+        let least = median_sm_khz([arm]).map_or(0.0, |median| LOWEST_CLOCK * median);
+        let is_slow = move |i: usize| {
+            let khz = arm.samples.sm_khz.get(i).copied().flatten();
+            khz.is_some_and(|khz| f64::from(khz) < least)
+        };
+        arm.samples.round.iter().enumerate().map(move |(i, round)| (*round, is_slow(i)))
     });
     samples
-        .filter(|(round, khz)| slow(*khz) || reasons(*round) & DROPPING_REASONS != 0)
+        .filter(|(round, is_slow)| *is_slow || reasons(*round) & DROPPING_REASONS != 0)
         .map(|(round, _)| round)
         .collect()
 }
@@ -81,8 +89,7 @@ mod tests {
     }
 
     fn left(group: &Group) -> (Vec<u32>, u32) {
-        let median = median_sm_khz(std::slice::from_ref(group));
-        let (kept, dropped) = without_spoiled(group, median);
+        let (kept, dropped) = without_spoiled(group);
         let rounds = kept.arms[0].samples.round.clone();
         for arm in &kept.arms {
             assert_eq!(arm.samples.round, rounds, "{}", arm.name);
@@ -115,24 +122,17 @@ mod tests {
         for arm in &mut unknown.arms {
             arm.samples.sm_khz.clear();
         }
-        assert_eq!(left_of_unknown(&unknown), (6, 0));
-    }
-
-    fn left_of_unknown(group: &Group) -> (usize, u32) {
-        let (kept, dropped) = without_spoiled(group, median_sm_khz(&[]));
+        let (kept, dropped) = without_spoiled(&unknown);
         assert!(matches!(kept, Cow::Borrowed(_)));
-        (kept.arms[0].samples.len(), dropped)
+        assert_eq!((kept.arms[0].samples.len(), dropped), (6, 0));
     }
 
     #[test]
-    fn the_median_is_that_of_the_run() {
-        let mut slow = group();
-        for arm in &mut slow.arms {
-            arm.samples.sm_khz = vec![Some(1_000_000); 6];
-        }
-        let run = [group(), group(), slow];
-        let median = median_sm_khz(&run);
-        assert_eq!(median, Some(2_000_000.0));
-        assert_eq!(without_spoiled(&run[2], median).1, 6);
+    fn a_kernel_whose_clock_is_low_in_every_round_keeps_them() {
+        let mut hungry = group();
+        hungry.arms[1].samples.sm_khz = vec![Some(1_400_000); 6];
+        assert_eq!(left(&hungry), (vec![0, 1, 2, 3, 4, 5], 0));
+        hungry.arms[1].samples.sm_khz[2] = Some(1_259_999);
+        assert_eq!(left(&hungry), (vec![0, 1, 3, 4, 5], 1));
     }
 }

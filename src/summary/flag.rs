@@ -17,6 +17,8 @@ pub enum Flag {
     Throttled,
     /// Rounds were dropped because heat or hardware lowered the clocks in them.
     DroppedRounds,
+    /// An arm's clock was low in every round.
+    LowClock,
     /// The device did not come to rest before the group.
     Unsettled,
     /// The sentinel shifted around the group, the second time too.
@@ -33,7 +35,7 @@ pub enum Flag {
 
 impl Flag {
     /// Every flag, in the order of the table.
-    pub const ALL: [Flag; 13] = [
+    pub const ALL: [Flag; 14] = [
         Flag::Host,
         Flag::Cache,
         Flag::AbovePeak,
@@ -41,6 +43,7 @@ impl Flag {
         Flag::Unheld,
         Flag::Throttled,
         Flag::DroppedRounds,
+        Flag::LowClock,
         Flag::Unsettled,
         Flag::Drift,
         Flag::VoidSamples,
@@ -59,6 +62,7 @@ impl Flag {
             Flag::Unheld => "unheld",
             Flag::Throttled => "throttled",
             Flag::DroppedRounds => "dropped_rounds",
+            Flag::LowClock => "low_clock",
             Flag::Unsettled => "unsettled",
             Flag::Drift => "drift",
             Flag::VoidSamples => "void_samples",
@@ -83,6 +87,7 @@ impl Flag {
             Flag::DroppedRounds => {
                 "Rounds were dropped because heat or hardware lowered the clocks in them."
             }
+            Flag::LowClock => "An arm's median SM clock lies below 90 % of that of the whole run.",
             Flag::Unsettled => "The device did not come to rest within 3 s before the group.",
             Flag::Drift => {
                 "A plain read shifted by more than 2 % around the group, and again when it was \
@@ -113,6 +118,10 @@ impl Flag {
             Flag::DroppedRounds => {
                 "What is left was measured in between, on a device near its limits."
             }
+            Flag::LowClock => {
+                "Its kernel draws the power that the unit allows, or something slowed the unit \
+                 during the group: another unit of the model may be faster."
+            }
             Flag::Unsettled | Flag::Drift => {
                 "Rounds may not be alike, and groups may not compare with each other."
             }
@@ -138,6 +147,10 @@ impl Flag {
             }
             Flag::Throttled => "Check power limit and temperature, and measure again.",
             Flag::DroppedRounds => "Check cooling and power supply, and measure again.",
+            Flag::LowClock => {
+                "See whether the same arm is as slow elsewhere in the run; check power limit and \
+                 temperature."
+            }
             Flag::Unsettled | Flag::Drift => {
                 "See that nothing else uses the device, check power limit and temperature, and \
                  measure again."

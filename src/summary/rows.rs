@@ -36,12 +36,12 @@ pub fn run_id(run: &Run) -> String {
 /// A group that was measured and verified makes a row for each arm and each ratio. Any other makes
 /// one row without figures that says why.
 pub fn rows(run_id: &str, run: &Run, groups: &[Group]) -> Vec<Row> {
-    let median_sm_khz = dropped::median_sm_khz(groups);
+    let median_sm_khz = dropped::median_sm_khz(groups.iter().flat_map(|group| &group.arms));
     groups
         .iter()
         .flat_map(|group| {
-            let (group, dropped_rounds) = dropped::without_spoiled(group, median_sm_khz);
-            let source = Source { run_id, run, group: &group, dropped_rounds };
+            let (group, dropped_rounds) = dropped::without_spoiled(group);
+            let source = Source { run_id, run, group: &group, dropped_rounds, median_sm_khz };
             match (&group.kernel.base, group.kernel.refinement.as_deref()) {
                 (KernelName::Ceiling, _) => ceiling::rows(&source),
                 (_, Some(variants::REFINEMENT)) => variants::rows(&source),

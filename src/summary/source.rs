@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Figure, Flag, Metric, Row, group_flags};
+use super::{Figure, Flag, Metric, Row, dropped, group_flags};
 use crate::measure::known_l2_bytes;
 use crate::record::{Arm, Group, PatternName, Run, Status};
 
@@ -14,6 +14,8 @@ pub struct Source<'a> {
     pub group: &'a Group,
     /// Rounds that were dropped because something lowered the clocks in them.
     pub dropped_rounds: u32,
+    /// The median SM clock over all samples of the run that have one.
+    pub median_sm_khz: Option<f64>,
 }
 
 /// What the samples of arms say: the metric, the arm that the row stands on, and the values.
@@ -55,7 +57,7 @@ impl Source<'_> {
         match Figure::within(&finding.values) {
             Some(figure) => {
                 for arm in &finding.parts {
-                    row.flags.extend(group_flags::of_arm(&self.run.device, self.group, arm));
+                    row.flags.extend(self.flags_of(arm));
                 }
                 row.flags.extend(group_flags::of_figure(&figure, finding.target_ppm));
                 row.figure = figure;
@@ -78,7 +80,7 @@ impl Source<'_> {
         self.place(&mut row, finding);
         let median = Figure::within(&finding.values)?.median?;
         let spread = (row.placement_high? - row.placement_low?) / median;
-        row.flags.extend(group_flags::of_arm(&self.run.device, self.group, finding.arm));
+        row.flags.extend(self.flags_of(finding.arm));
         row.figure = Figure {
             samples: row.placements,
             median: Some(spread).filter(|spread| spread.is_finite()),
@@ -165,6 +167,12 @@ impl Source<'_> {
             placement_low: None,
             placement_high: None,
         }
+    }
+
+    fn flags_of(&self, arm: &Arm) -> BTreeSet<Flag> {
+        let mut flags = group_flags::of_arm(&self.run.device, self.group, arm);
+        flags.extend(dropped::is_slow(arm, self.median_sm_khz).then_some(Flag::LowClock));
+        flags
     }
 
     fn flags(&self) -> BTreeSet<Flag> {

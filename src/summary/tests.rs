@@ -244,6 +244,42 @@ fn a_throttled_round_is_dropped_from_every_figure() {
 }
 
 #[test]
+fn an_arm_with_a_low_clock_throughout_says_so_on_every_figure_that_it_is_part_of() {
+    let other = Shape::default().group();
+    let mut hungry = Shape { fragment: 64, ..Shape::default() }.group();
+    let with_clocks = |mut group: Group| {
+        for arm in &mut group.arms {
+            arm.samples.sm_khz = vec![Some(1_980_000); 32];
+        }
+        group
+    };
+    hungry = with_clocks(hungry);
+    hungry.arms[1].samples.sm_khz = vec![Some(1_700_000); 32];
+    let groups = [with_clocks(other), hungry];
+    for row in super::rows("r", &fixture::gpu_run(), &groups) {
+        let parts = [Metric::IndirectionRatio, Metric::DensityRatio, Metric::RelativeBandwidth];
+        let part = row.case.ends_with("/arm=packed") || parts.contains(&row.metric);
+        let slow = part && row.case.contains("fragment=64B");
+        assert_eq!(row.flags.contains(&Flag::LowClock), slow, "{} {:?}", row.case, row.metric);
+        assert_eq!(row.figure.samples, Some(32));
+    }
+}
+
+#[test]
+fn competitors_stand_against_their_default() {
+    let group = Shape::default().variants(&[("depth_2", 2035.0), ("plain", 4070.0)]);
+    let rows = rows_of(&group);
+    let ratios: Vec<_> = rows.iter().filter(|row| row.metric == Metric::VariantRatio).collect();
+    let [slow, same] = ratios[..] else { panic!("{} ratios", ratios.len()) };
+    assert_eq!(slow.baseline.as_deref(), Some("scattered"));
+    assert_eq!(slow.kernel.to_string(), "gather_read.depth_2");
+    assert!((slow.figure.median.unwrap() - 0.5).abs() < 1e-3, "{:?}", slow.figure);
+    assert!((same.figure.median.unwrap() - 1.0).abs() < 1e-3, "{:?}", same.figure);
+    let rates = rows.iter().filter(|row| row.metric == Metric::EffectiveBandwidth);
+    assert_eq!(rates.count(), 3);
+}
+
+#[test]
 fn a_group_whose_rounds_were_all_dropped_fails_aloud() {
     let mut group = Shape::default().group();
     group.round_throttle_reasons = vec![Some(0x20); 32];
