@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use serde_json::Map;
 
 use super::Failure;
-use super::probe::environment;
+
 use super::worker::{Message, Ready, Request};
-use crate::device::{DeviceRequest, host, modules::MODULES};
+use crate::device::{self, DeviceRequest, host, modules::MODULES};
 use crate::measure::worker::{Worker, WorkerError};
 use crate::record::{Run, SCHEMA, Selection};
 
@@ -50,7 +50,8 @@ impl Bench {
         ];
         let limit = self.selection.memory_limit_bytes;
         arguments.extend(limit.map(|bytes| format!("--memory-limit={bytes}")));
-        let mut worker = Worker::start(&arguments, &environment()).map_err(Failure::request)?;
+        let mut worker =
+            Worker::start(&arguments, &device::environment()).map_err(Failure::request)?;
         let first = worker.receive(OPENING, &|| self.interrupted.load(Ordering::SeqCst));
         match first.map_err(|error| self.failure(&error))? {
             Message::Ready(ready) => Ok((worker, *ready)),

@@ -33,7 +33,7 @@ pub fn run() -> Result<(), Failure> {
 pub fn probe() -> Result<Probe, Failure> {
     let case =
         |error| Failure { code: Failure::CASE, message: format!("{error}, listing devices") };
-    let mut child = Worker::start(&["probe".to_owned()], &environment()).map_err(case)?;
+    let mut child = Worker::start(&["probe".to_owned()], &device::environment()).map_err(case)?;
     child.receive(LISTING, &|| false).map_err(case)
 }
 
@@ -49,11 +49,4 @@ pub fn resolve(request: &str) -> Result<DeviceFacts, Failure> {
         };
         Failure { code, message }
     })
-}
-
-/// What every child gets beside the parent's environment; what the user set stays. The order of
-/// devices is that of their PCI addresses, and no module is loaded late, in the middle of a sample.
-pub fn environment() -> Vec<(&'static str, &'static str)> {
-    let wanted = [("CUDA_DEVICE_ORDER", "PCI_BUS_ID"), ("CUDA_MODULE_LOADING", "EAGER")];
-    wanted.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()).collect()
 }

@@ -21,7 +21,7 @@ pub use entry::{Entry, Movement, Mover, SPARSE_STRIDE_BYTES, Variant};
 pub use error::DeviceError;
 pub use launch::{Launch, SUM_BYTES, Shape, Spans};
 pub use memory::{Buffer, Span};
-pub use process::end_with_parent;
+pub use process::{end_with_parent, environment};
 pub use select::{DeviceRequest, choose, nvidia_hint};
 
 use crate::record::{Clocks, DeviceFacts};

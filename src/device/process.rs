@@ -1,4 +1,4 @@
-//! The tie between a worker process and its parent.
+//! What a process that holds a device needs: the tie to its parent, and its environment.
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
@@ -9,4 +9,11 @@ pub fn end_with_parent(parent: u32) -> bool {
     let asked = set_parent_process_death_signal(Some(Signal::KILL)).is_ok();
     // The parent may have ended before the signal was asked for.
     asked && getppid().is_some_and(|pid| pid.as_raw_nonzero().get() as u32 == parent)
+}
+
+/// What every process that holds a device gets beside its environment; what the user set stays. The order of
+/// devices is that of their PCI addresses, and no module is loaded late, in the middle of a sample.
+pub fn environment() -> Vec<(&'static str, &'static str)> {
+    let wanted = [("CUDA_DEVICE_ORDER", "PCI_BUS_ID"), ("CUDA_MODULE_LOADING", "EAGER")];
+    wanted.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()).collect()
 }
