@@ -1,11 +1,14 @@
-//! How fast the index of a shuffled layout is made, on one core and on all, and in how much memory.
+//! How fast the index of a shuffled layout is made, on one core and on all, and in how much memory;
+//! and how fast the table of extents.
 //!
 //! `cargo bench --bench layout`; as a test (`cargo test --benches`) it takes a small layout.
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use fragbench::layout::{Layout, Pattern, Spec};
+use fragbench::layout::{
+    Extents, Fragment, Layout, Pattern, Permutation, Spec, Table, below, draw,
+};
 use fragbench::record::Order;
 use rayon::ThreadPoolBuilder;
 
@@ -18,6 +21,8 @@ fn main() {
     print_memory(&layout);
     let mut criterion = Criterion::default().sample_size(10).configure_from_args();
     bench_index(&mut criterion, &layout);
+    drop(layout);
+    bench_table(&mut criterion, if is_measured() { 10_000_000 } else { 10_000 });
     criterion.final_summary();
 }
 
@@ -52,6 +57,31 @@ fn bench_index(criterion: &mut Criterion, layout: &Layout) {
         group.bench_function(id, |bencher| {
             pool.install(|| bencher.iter(|| black_box(layout.index(&Order::Scattered))));
         });
+    }
+    group.finish();
+}
+
+/// Fragments of 64 B to 4 KiB in a random order, aligned to 16 B or to 4 B.
+fn extents(fragments: u64, granule: u64) -> Extents {
+    let mut end = 0;
+    let place = |i| {
+        let offset = end + granule * below(draw(2, i), 8);
+        end = offset + granule * (4 + below(draw(1, i), 252));
+        Fragment { offset, bytes: end - offset }
+    };
+    let placed: Vec<Fragment> = (0..fragments).map(place).collect();
+    let order = Permutation::new(3, fragments);
+    let visited = (0..fragments).map(|i| placed[order.apply(i) as usize]).collect();
+    Extents::new(visited, end).expect("they lie one behind the other")
+}
+
+fn bench_table(criterion: &mut Criterion, fragments: u64) {
+    let mut group = criterion.benchmark_group("layout/table");
+    group.throughput(Throughput::Elements(fragments));
+    for granule in [16, 4] {
+        let extents = extents(fragments, granule);
+        let id = BenchmarkId::new("extents", format!("alignment={granule}"));
+        group.bench_function(id, |bencher| bencher.iter(|| black_box(Table::new(&extents))));
     }
     group.finish();
 }

@@ -1,7 +1,7 @@
 //! fragbench measures what GPU memory fragmentation costs.
 //!
 //! Modules, each of which knows only those above it: [`record`] (what was measured), [`stats`],
-//! [`policy`], [`layout`], [`device`], [`kernel`], [`selftest`], [`measure`], [`experiment`], [`summary`],
+//! [`policy`], [`layout`], [`harness`], [`device`], [`kernel`], [`selftest`], [`measure`], [`experiment`], [`summary`],
 //! [`report`], [`cli`].
 
 #![deny(unsafe_code)]
@@ -9,6 +9,7 @@
 pub mod cli;
 pub mod device;
 pub mod experiment;
+pub mod harness;
 pub mod kernel;
 pub mod layout;
 pub mod measure;

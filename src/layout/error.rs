@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{LEAST_UNIT_BYTES, MAX_FOOTPRINT_BYTES, UNIT_BYTES};
+use super::{Fragment, LEAST_UNIT_BYTES, MAX_FOOTPRINT_BYTES, MAX_FRAGMENTS, UNIT_BYTES};
 use crate::record::{Order, PatternName, size};
 
 /// Why a layout or its index cannot be made.
@@ -136,6 +136,56 @@ pub enum LayoutError {
         payload_bytes: u64,
         /// The payload that the pattern has.
         most_bytes: u64,
+    },
+    /// Extents without a fragment.
+    #[error("there is no fragment: a layout has at least one")]
+    NoFragments,
+    /// More fragments than [`MAX_FRAGMENTS`].
+    #[error("{fragments} fragments: {MAX_FRAGMENTS} is the most")]
+    TooManyFragments {
+        /// The fragments asked for.
+        fragments: u64,
+    },
+    /// A fragment that is empty or not made of words.
+    #[error(
+        "fragment {number}, {} B at {} B: it must have at least one byte, and offset and length must \
+         be multiples of {LEAST_UNIT_BYTES} B",
+        .fragment.bytes,
+        .fragment.offset
+    )]
+    NoWords {
+        /// Its number, from 0.
+        number: u64,
+        /// The fragment.
+        fragment: Fragment,
+    },
+    /// A fragment that ends behind the footprint.
+    #[error(
+        "fragment {number}, {} B at {} B, ends behind the footprint of {footprint_bytes} B",
+        .fragment.bytes,
+        .fragment.offset
+    )]
+    OutsideFootprint {
+        /// Its number, from 0.
+        number: u64,
+        /// The fragment.
+        fragment: Fragment,
+        /// The footprint asked for.
+        footprint_bytes: u64,
+    },
+    /// Two fragments that share bytes.
+    #[error(
+        "two fragments overlap: {} B at {} B and {} B at {} B",
+        .first.bytes,
+        .first.offset,
+        .second.bytes,
+        .second.offset
+    )]
+    Overlap {
+        /// The one that begins first.
+        first: Fragment,
+        /// The one that begins in it.
+        second: Fragment,
     },
     /// The host has no memory for the index.
     #[error("no memory for an index of {fragments} entries of {entry_bytes} B")]

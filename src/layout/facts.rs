@@ -7,13 +7,13 @@ use super::{Index, Layout, Pattern};
 use crate::record::LayoutFacts;
 
 /// Bytes of a sector, the least that DRAM delivers to an L2.
-const SECTOR_BYTES: u64 = 32;
+pub(super) const SECTOR_BYTES: u64 = 32;
 /// Bytes of a line of L1 and L2.
-const LINE_BYTES: u64 = 128;
+pub(super) const LINE_BYTES: u64 = 128;
 /// Bytes of a page of the GPU's page tables.
 const PAGE_BYTES: u64 = 2 << 20;
 
-const BLOCK_BYTES: [u64; 3] = [SECTOR_BYTES, LINE_BYTES, PAGE_BYTES];
+pub(super) const BLOCK_BYTES: [u64; 3] = [SECTOR_BYTES, LINE_BYTES, PAGE_BYTES];
 
 impl Layout {
     /// The metrics of a strided layout, in closed form; none for other patterns.

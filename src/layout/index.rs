@@ -88,7 +88,7 @@ impl Layout {
 }
 
 /// `entry(0)..entry(count - 1)` in memory of exactly that length, or `None` where there is none.
-fn exactly<T>(count: u64, entry: impl Fn(u64) -> T + Sync) -> Option<Vec<T>>
+pub(super) fn exactly<T>(count: u64, entry: impl Fn(u64) -> T + Sync) -> Option<Vec<T>>
 where
     T: Clone + Default + Send,
 {

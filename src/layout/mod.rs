@@ -3,23 +3,36 @@
 //! A layout is worked out from its parameters and a seed alone: the same seed gives the same layout
 //! everywhere. Each [`slot`](Layout::slot) is a closed form that the kernels evaluate as well
 //! (`cuda/index.h`), so a device can be checked against it without a copy of the index.
+//!
+//! Fragments of varying length are [`Extents`]: a list that comes from elsewhere. Kernels find them
+//! through a [`Table`]; they are checked against the list itself, as [`Places`].
 
 mod bijection;
+mod entry_form;
 mod error;
+mod extents;
 mod facts;
 mod index;
 mod pattern;
+mod places;
 #[cfg(test)]
 mod properties;
 mod slot;
+mod table;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod varied_tests;
 
 pub use bijection::{Permutation, below, draw, mix};
+pub use entry_form::{EntryForm, NARROW_BYTES};
 pub use error::LayoutError;
+pub use extents::{Extents, MAX_FRAGMENTS, Tally};
 pub use index::Index;
 pub use pattern::Pattern;
+pub use places::Places;
 pub use slot::Fragment;
+pub use table::{RANK_ROWS, ROW_PIECES, Table};
 
 use serde::{Deserialize, Serialize};
 

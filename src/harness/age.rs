@@ -1,0 +1,102 @@
+//! Ageing: a program runs on a policy until its holes are as short as wanted.
+
+use super::churn::Churn;
+use super::metrics::median_bytes;
+use super::{Aged, HarnessError, Reached, Recipe, Stop};
+use crate::policy::{HoleOrder, Policy};
+
+/// The share of its occupancy that a heap has to reach when it is filled, in percent. Less is lost
+/// to blocks that no longer fit their class.
+const LEAST_FILL_PERCENT: u128 = 97;
+
+/// A steady median falls by less than one of so many parts.
+const STEADY_PART: u64 = 16;
+
+/// Operations for each live block before a median may count as steady: four turnovers.
+const LEAST_TURNOVER: u64 = 8;
+
+/// Ages a policy without live blocks into the state of a recipe.
+///
+/// The heap is filled to its occupancy; then blocks end by class of lifetime and others take their
+/// place, so that each class keeps its share of live bytes. Meanwhile the byte-weighted median hole
+/// falls, from all that is free in one piece to what this policy makes of this program. Ageing ends
+/// when it has come down to the level, when it falls no more, or when the operations are used up;
+/// what was reached stands in [`Aged::reached`]. It is looked at each time the operations have grown
+/// by an eighth, when every class is full.
+///
+/// # Errors
+///
+/// [`HarnessError`] for a recipe that cannot be, a policy that is not empty, one that does not hand
+/// out the sizes, and a heap that is out of memory below its occupancy.
+pub fn age(policy: &mut dyn Policy, recipe: &Recipe) -> Result<Aged, HarnessError> {
+    recipe.check()?;
+    let Recipe { heap_bytes, occupancy_percent, .. } = *recipe;
+    let (name, usage) = (policy.name(), policy.usage());
+    if usage.live_blocks > 0 {
+        return Err(HarnessError::NotEmpty { policy: name, live_blocks: usage.live_blocks });
+    }
+    let scale_shift = recipe.scale_shift(policy.alignment_bytes());
+    let live_bytes = recipe.live_bytes();
+    let mut churn = Churn::new(policy, recipe.distribution, live_bytes, scale_shift, recipe.key());
+    churn.fill()?;
+    let usage = churn.policy().usage();
+    if u128::from(usage.requested_bytes) * 100 < u128::from(live_bytes) * LEAST_FILL_PERCENT {
+        let reached = u128::from(usage.requested_bytes) * 100 / u128::from(heap_bytes);
+        return Err(HarnessError::Unreachable {
+            policy: name,
+            heap_bytes,
+            occupancy_percent,
+            reached_percent: reached as u64,
+            requested_bytes: usage.requested_bytes,
+            rounded_bytes: usage.rounded_bytes,
+        });
+    }
+    let (stop, median_hole_bytes) = wear(&mut churn, recipe)?;
+    let reached = Reached {
+        stop,
+        median_hole_bytes,
+        operations: churn.operations,
+        refusals: churn.refusals,
+        scale_shift,
+        usage: churn.policy().usage(),
+    };
+    Ok(Aged::new(churn, *recipe, reached))
+}
+
+/// Churns a filled heap until its median hole is what was wanted, and tells why and where it ended.
+fn wear(churn: &mut Churn<'_>, recipe: &Recipe) -> Result<(Stop, u64), HarnessError> {
+    let filled = churn.operations;
+    let live_blocks = churn.policy().usage().live_blocks;
+    let mut least = u64::MAX;
+    let mut fell_at = 0;
+    loop {
+        let worn = churn.operations - filled;
+        let median = median_free_bytes(churn.policy(), recipe.heap_bytes);
+        if median <= recipe.level_bytes {
+            return Ok((Stop::Level, median));
+        }
+        if median < least - least / STEADY_PART {
+            (least, fell_at) = (median, worn);
+        }
+        if worn >= (2 * fell_at).max(LEAST_TURNOVER * live_blocks) {
+            return Ok((Stop::Steady, median));
+        }
+        if churn.operations >= recipe.limit_operations {
+            return Ok((Stop::Limit, median));
+        }
+        let pause = (worn / 8).max(live_blocks / 64).max(1);
+        let next = (churn.operations + pause).min(recipe.limit_operations);
+        while churn.operations < next {
+            churn.step()?;
+        }
+        churn.fill()?;
+    }
+}
+
+/// The byte-weighted median of all free ranges: holes, and what the source still has as one.
+fn median_free_bytes(policy: &dyn Policy, heap_bytes: u64) -> u64 {
+    let holes = policy.holes(HoleOrder::Address);
+    let untaken = heap_bytes.saturating_sub(policy.usage().reserved_bytes);
+    let lengths: Vec<u64> = holes.iter().map(|hole| hole.bytes).chain([untaken]).collect();
+    median_bytes(&lengths).unwrap_or(0)
+}

@@ -1,0 +1,237 @@
+//! The program that ages a heap: it allocates and frees, and knows what lives.
+
+use super::HarnessError;
+use super::distribution::{Class, Distribution, Lifetime, Sampler};
+use crate::policy::{Policy, PolicyError};
+
+/// Refusals in a row after which a heap counts as full.
+const REFUSALS_IN_A_ROW: u32 = 64;
+
+/// A block that lives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Live {
+    pub(super) address: u64,
+    pub(super) requested_bytes: u64,
+    /// How many blocks were made before it.
+    pub(super) made: u64,
+}
+
+/// A program: what of it lives, how it goes on. Every step is O(1), whatever lives.
+pub(super) struct Churn<'a> {
+    policy: &'a mut dyn Policy,
+    distribution: Distribution,
+    scale_shift: u32,
+    sampler: Sampler,
+    /// Draws of the classes whose blocks end.
+    draws: Vec<u64>,
+    classes: Vec<Books>,
+    ended: Vec<Live>,
+    made: u64,
+    /// Calls of the policy, refused ones among them.
+    pub(super) operations: u64,
+    /// Allocations that the policy refused for want of memory.
+    pub(super) refusals: u64,
+}
+
+/// What lives of one class.
+struct Books {
+    budget_bytes: u64,
+    live_bytes: u64,
+    blocks: Blocks,
+}
+
+enum Blocks {
+    Lasting(Vec<Live>),
+    Reverse(Vec<Live>),
+    Memoryless(Vec<Live>),
+    Together { groups: Vec<Vec<Live>>, open: Vec<Live>, wanted: u64, least: u64, most: u64 },
+}
+
+impl<'a> Churn<'a> {
+    /// A program that keeps `live_bytes` of requested bytes alive, once it is [filled](Self::fill).
+    pub(super) fn new(
+        policy: &'a mut dyn Policy,
+        distribution: Distribution,
+        live_bytes: u64,
+        scale_shift: u32,
+        key: u64,
+    ) -> Self {
+        let sampler = Sampler::new(distribution, scale_shift, key);
+        let draws = sampler.draws(|_, class| class.lifetime != Lifetime::Lasting);
+        let books = |class: &Class| Books {
+            budget_bytes: (u128::from(live_bytes) * u128::from(class.live_percent) / 100) as u64,
+            live_bytes: 0,
+            blocks: Blocks::new(class.lifetime),
+        };
+        let classes = distribution.classes().iter().map(books).collect();
+        Self {
+            policy,
+            distribution,
+            scale_shift,
+            sampler,
+            draws,
+            classes,
+            ended: Vec::new(),
+            made: 0,
+            operations: 0,
+            refusals: 0,
+        }
+    }
+
+    /// Allocates until every class has its share: until its next block would be too much, or the
+    /// policy refuses again and again.
+    pub(super) fn fill(&mut self) -> Result<(), HarnessError> {
+        let mut open = vec![true; self.classes.len()];
+        let mut draws = self.sampler.draws(|_, _| true);
+        let mut refusals = 0;
+        while let Some(class) = self.sampler.class(&draws) {
+            let bytes = self.sampler.size(class);
+            let books = &self.classes[class];
+            if books.live_bytes + bytes > books.budget_bytes {
+                open[class] = false;
+                draws = self.sampler.draws(|number, _| open[number]);
+            } else if self.allocate(class, bytes)? {
+                refusals = 0;
+            } else {
+                refusals += 1;
+                if refusals == REFUSALS_IN_A_ROW {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Allocates one block, after freeing of its class what has to go for it.
+    pub(super) fn step(&mut self) -> Result<(), HarnessError> {
+        let Some(class) = self.sampler.class(&self.draws) else { return Ok(()) };
+        let bytes = self.sampler.size(class);
+        while self.classes[class].is_full_for(bytes) {
+            self.classes[class].blocks.end_some(&mut self.sampler, &mut self.ended);
+            self.free_ended(class)?;
+        }
+        self.allocate(class, bytes).map(|_| ())
+    }
+
+    /// Whether there is a block now.
+    fn allocate(&mut self, class: usize, bytes: u64) -> Result<bool, HarnessError> {
+        self.operations += 1;
+        match self.policy.allocate(bytes) {
+            Ok(block) => {
+                let live = Live { address: block.address, requested_bytes: bytes, made: self.made };
+                self.made += 1;
+                let books = &mut self.classes[class];
+                books.live_bytes += bytes;
+                books.blocks.add(live, &mut self.sampler);
+                Ok(true)
+            }
+            Err(PolicyError::OutOfMemory { .. }) => {
+                self.refusals += 1;
+                Ok(false)
+            }
+            Err(refusal @ PolicyError::Size { .. }) => Err(HarnessError::Sizes {
+                policy: self.policy.name(),
+                distribution: self.distribution.name(),
+                largest_bytes: self.distribution.largest_bytes(self.scale_shift),
+                refusal,
+            }),
+            Err(failure) => Err(HarnessError::Policy { policy: self.policy.name(), failure }),
+        }
+    }
+
+    fn free_ended(&mut self, class: usize) -> Result<(), HarnessError> {
+        let policy = &mut *self.policy;
+        for live in self.ended.drain(..) {
+            self.operations += 1;
+            self.classes[class].live_bytes -= live.requested_bytes;
+            policy
+                .free(live.address)
+                .map_err(|failure| HarnessError::Policy { policy: policy.name(), failure })?;
+        }
+        Ok(())
+    }
+
+    /// The policy that is aged.
+    pub(super) fn policy(&self) -> &dyn Policy {
+        self.policy
+    }
+
+    /// All live blocks in the order in which they were made.
+    pub(super) fn into_live(self) -> Vec<Live> {
+        let mut live: Vec<Live> =
+            self.classes.into_iter().flat_map(|books| books.blocks.into_all()).collect();
+        live.sort_unstable_by_key(|live| live.made);
+        live
+    }
+}
+
+impl Books {
+    /// Whether a block has to wait until another ends; a block beyond the whole share does not.
+    #[inline]
+    fn is_full_for(&self, bytes: u64) -> bool {
+        self.live_bytes > 0 && self.live_bytes + bytes > self.budget_bytes
+    }
+}
+
+impl Blocks {
+    fn new(lifetime: Lifetime) -> Self {
+        match lifetime {
+            Lifetime::Lasting => Blocks::Lasting(Vec::new()),
+            Lifetime::Reverse => Blocks::Reverse(Vec::new()),
+            Lifetime::Memoryless => Blocks::Memoryless(Vec::new()),
+            Lifetime::Together { least_blocks: least, most_blocks: most } => {
+                Blocks::Together { groups: Vec::new(), open: Vec::new(), wanted: 0, least, most }
+            }
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, live: Live, sampler: &mut Sampler) {
+        match self {
+            Blocks::Lasting(blocks) | Blocks::Reverse(blocks) | Blocks::Memoryless(blocks) => {
+                blocks.push(live);
+            }
+            Blocks::Together { groups, open, wanted, least, most } => {
+                if open.is_empty() {
+                    *wanted = *least + sampler.below(*most - *least + 1);
+                }
+                open.push(live);
+                if open.len() as u64 >= *wanted {
+                    groups.push(std::mem::take(open));
+                }
+            }
+        }
+    }
+
+    /// Moves those that end next to `ended`, in the order in which they are freed.
+    #[inline]
+    fn end_some(&mut self, sampler: &mut Sampler, ended: &mut Vec<Live>) {
+        match self {
+            Blocks::Lasting(_) => {}
+            Blocks::Reverse(blocks) => {
+                let depth = sampler.below(blocks.len() as u64) as usize;
+                ended.extend(blocks.drain(depth..).rev());
+            }
+            Blocks::Memoryless(blocks) => {
+                let any = sampler.below(blocks.len() as u64) as usize;
+                ended.push(blocks.swap_remove(any));
+            }
+            Blocks::Together { groups, open, .. } if groups.is_empty() => ended.append(open),
+            Blocks::Together { groups, .. } => {
+                let any = sampler.below(groups.len() as u64) as usize;
+                ended.extend(groups.swap_remove(any));
+            }
+        }
+    }
+
+    fn into_all(self) -> Vec<Live> {
+        match self {
+            Blocks::Lasting(blocks) | Blocks::Reverse(blocks) | Blocks::Memoryless(blocks) => {
+                blocks
+            }
+            Blocks::Together { groups, open, .. } => {
+                groups.into_iter().flatten().chain(open).collect()
+            }
+        }
+    }
+}

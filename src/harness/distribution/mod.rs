@@ -1,0 +1,249 @@
+//! Named distributions of sizes and lifetimes: what programs ask allocators for.
+
+mod class;
+mod sampler;
+mod tables;
+
+pub use class::{Band, Class, Lifetime};
+pub(super) use sampler::Sampler;
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::HarnessError;
+use super::names::{list, nearest};
+use crate::layout::{LEAST_UNIT_BYTES, UNIT_BYTES};
+
+/// The most that sizes are shifted by, far beyond what any heap calls for.
+pub const MAX_SCALE_SHIFT: u32 = 20;
+
+/// A distribution of sizes and lifetimes.
+///
+/// Sizes stand for models and tables of a common size. To make a heap of any size hold many blocks
+/// they are *scaled*: divided by a power of two, rounded up to whole grains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Distribution {
+    /// A training step of a transformer: lasting parameters, activations freed in reverse.
+    TrainingStep,
+    /// A language model's server: KV blocks of one size, a request's freed together.
+    InferenceKv,
+    /// Columns of data frames: values of 4 and 8 B, masks, strings.
+    DataFrames,
+    /// Every size from 16 B to 1 MiB as often.
+    Uniform,
+    /// A log-normal distribution with a median of 32 KiB.
+    LogNormal,
+    /// A power law: as many bytes in each octave from 256 B to 16 MiB.
+    PowerLaw,
+}
+
+impl Distribution {
+    /// Every distribution.
+    pub const ALL: [Distribution; 6] = [
+        Distribution::TrainingStep,
+        Distribution::InferenceKv,
+        Distribution::DataFrames,
+        Distribution::Uniform,
+        Distribution::LogNormal,
+        Distribution::PowerLaw,
+    ];
+
+    /// The name in cases and tables: `training_step`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Distribution::TrainingStep => "training_step",
+            Distribution::InferenceKv => "inference_kv",
+            Distribution::DataFrames => "data_frames",
+            Distribution::Uniform => "uniform",
+            Distribution::LogNormal => "log_normal",
+            Distribution::PowerLaw => "power_law",
+        }
+    }
+
+    /// What it stands for, for reports.
+    pub fn words(self) -> &'static str {
+        match self {
+            Distribution::TrainingStep => {
+                "a transformer's training step: many small parameters and few big ones, activations \
+                 freed in reverse order"
+            }
+            Distribution::InferenceKv => {
+                "a language model's server: KV blocks of one size, freed by request, among \
+                 short-lived buffers"
+            }
+            Distribution::DataFrames => {
+                "data frames: columns of 4 and 8 B values, masks and strings of batches of 1 Ki to \
+                 4 Mi rows"
+            }
+            Distribution::Uniform => "sizes of which each is as likely",
+            Distribution::LogNormal => "sizes of a log-normal distribution, two octaves wide",
+            Distribution::PowerLaw => "sizes of a power law, as many bytes in each octave",
+        }
+    }
+
+    /// Its classes, unscaled.
+    pub fn classes(self) -> &'static [Class] {
+        match self {
+            Distribution::TrainingStep => tables::TRAINING_STEP,
+            Distribution::InferenceKv => tables::INFERENCE_KV,
+            Distribution::DataFrames => tables::DATA_FRAMES,
+            Distribution::Uniform => tables::UNIFORM,
+            Distribution::LogNormal => tables::LOG_NORMAL,
+            Distribution::PowerLaw => tables::POWER_LAW,
+        }
+    }
+
+    /// What every size is a multiple of, in bytes: the narrowest value of data frames, else a unit.
+    pub fn grain_bytes(self) -> u64 {
+        match self {
+            Distribution::DataFrames => LEAST_UNIT_BYTES,
+            _ => UNIT_BYTES,
+        }
+    }
+
+    /// Its largest size in bytes, scaled.
+    pub fn largest_bytes(self, scale_shift: u32) -> u64 {
+        let bands = self.classes().iter().flat_map(|class| class.bands);
+        let most = bands.map(|band| band.most_bytes).max().unwrap_or(0);
+        scaled(most, scale_shift, self.grain_bytes())
+    }
+
+    /// About how many live blocks hold so many bytes.
+    pub fn expected_blocks(self, live_bytes: u64, scale_shift: u32) -> u64 {
+        let blocks = |class: &Class| {
+            let share_bytes = live_bytes / 100 * class.live_percent;
+            share_bytes / scaled(class.mean_bytes(), scale_shift, self.grain_bytes())
+        };
+        self.classes().iter().map(blocks).sum()
+    }
+
+    /// The least shift with which `live_bytes` hold at least `blocks` blocks, or, where their mean
+    /// size would fall below `least_mean_bytes`, the largest with which it does not.
+    pub fn scale_shift_for(self, live_bytes: u64, blocks: u64, least_mean_bytes: u64) -> u32 {
+        let expected = |shift: u32| self.expected_blocks(live_bytes, shift);
+        let may_grow = |shift: u32| {
+            let next = expected(shift + 1);
+            expected(shift) < blocks && live_bytes / next.max(1) >= least_mean_bytes
+        };
+        (0..MAX_SCALE_SHIFT).find(|&shift| !may_grow(shift)).unwrap_or(MAX_SCALE_SHIFT)
+    }
+}
+
+/// A size by 2^shift, rounded up to a whole grain.
+#[inline]
+fn scaled(bytes: u64, shift: u32, grain_bytes: u64) -> u64 {
+    (bytes >> shift).max(1).next_multiple_of(grain_bytes)
+}
+
+impl fmt::Display for Distribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Distribution {
+    type Err = HarnessError;
+
+    fn from_str(text: &str) -> Result<Self, HarnessError> {
+        let names = || Distribution::ALL.into_iter().map(Distribution::name);
+        Distribution::ALL.into_iter().find(|known| known.name() == text).ok_or_else(|| {
+            HarnessError::UnknownDistribution {
+                text: text.to_owned(),
+                nearest: nearest(text, names()),
+                known: list(names()),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use statrs::distribution::{ContinuousCDF, Normal};
+
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for distribution in Distribution::ALL {
+            assert_eq!(distribution.to_string().parse(), Ok(distribution));
+        }
+        let error = "lognormal".parse::<Distribution>().unwrap_err().to_string();
+        assert!(error.contains("nearest is log_normal"), "{error}");
+        assert!(error.contains("training_step, inference_kv, data_frames"), "{error}");
+    }
+
+    #[test]
+    fn tables_are_whole() {
+        for distribution in Distribution::ALL {
+            let classes = distribution.classes();
+            let percent: u64 = classes.iter().map(|class| class.live_percent).sum();
+            assert_eq!(percent, 100, "{distribution}");
+            for class in classes {
+                assert!(class.draws > 0 && class.weight() > 0, "{distribution}");
+                for band in class.bands {
+                    let grain = distribution.grain_bytes();
+                    assert!(0 < band.least_bytes && band.least_bytes <= band.most_bytes);
+                    assert!(band.least_bytes.is_multiple_of(grain), "{distribution}");
+                    assert!(band.most_bytes.is_multiple_of(grain), "{distribution}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_log_normal_table_is_the_normal_distribution_over_octaves() {
+        let normal = Normal::new(15.0, 2.0).unwrap();
+        let [class] = tables::LOG_NORMAL else { panic!("one class") };
+        let within = normal.cdf(22.0) - normal.cdf(8.0);
+        for band in class.bands {
+            let octave = f64::from(band.least_bytes.ilog2());
+            let share = (normal.cdf(octave + 1.0) - normal.cdf(octave)) / within;
+            let weight = band.weight as f64 / class.weight() as f64;
+            assert!((share - weight).abs() < 2e-5, "{band:?}: {share}");
+        }
+    }
+
+    #[test]
+    fn octaves_of_the_power_law_hold_as_many_bytes() {
+        let [class] = tables::POWER_LAW else { panic!("one class") };
+        let bytes = |band: &Band| band.weight * band.least_bytes;
+        assert!(class.bands.iter().all(|band| bytes(band) == bytes(&class.bands[0])));
+    }
+
+    #[test]
+    fn buffers_of_data_frames_add_up_by_octave() {
+        // Octaves of a column of 2^k rows: 4n, 8n, n/8 and 16n bytes, weights as documented.
+        let mut octaves = [0; 27];
+        for rows in 10..22 {
+            for (shift, weight) in [(2, 40), (3, 35), (-3, 15), (4, 10)] {
+                octaves[(rows + shift) as usize] += weight;
+            }
+        }
+        let [class] = tables::DATA_FRAMES else { panic!("one class") };
+        for band in class.bands {
+            let range = band.least_bytes.ilog2() as usize..band.most_bytes.ilog2() as usize;
+            assert_eq!(band.weight, octaves[range].iter().sum::<u64>(), "{band:?}");
+        }
+        assert_eq!(class.weight(), octaves.iter().sum::<u64>());
+    }
+
+    #[test]
+    fn sizes_are_scaled_until_a_heap_holds_enough_blocks() {
+        for distribution in Distribution::ALL {
+            for live_bytes in [256 << 20, 2 << 30, 64 << 30u64] {
+                let shift = distribution.scale_shift_for(live_bytes, 100_000, 1024);
+                let blocks = distribution.expected_blocks(live_bytes, shift);
+                assert!(blocks >= 100_000, "{distribution} {live_bytes}: {blocks}");
+                let before =
+                    shift.checked_sub(1).map(|s| distribution.expected_blocks(live_bytes, s));
+                assert!(before.is_none_or(|blocks| blocks < 100_000), "{distribution}");
+            }
+            // Sizes do not fall to nothing where a heap is small.
+            let shift = distribution.scale_shift_for(1 << 20, 100_000, 1024);
+            assert!((1 << 20) / distribution.expected_blocks(1 << 20, shift) >= 1024);
+        }
+        assert_eq!(Distribution::LogNormal.scale_shift_for(512 << 30, 100_000, 1024), 0);
+        assert_eq!(scaled(0x1234, 4, 16), 0x130);
+        assert_eq!(scaled(16, 20, 4), 4);
+    }
+}
