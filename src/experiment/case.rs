@@ -1,14 +1,18 @@
 //! From a case id to the plan that it stands for.
 
+use super::heaps::occupancy_percent;
 use super::plan::{Plan, Subject};
+use super::scene::{Heap, Part, Scene};
 use super::suite::{Suite, default_payload, plan};
 use crate::device::Movement;
 use crate::layout::{Layout, Pattern, Spec, UNIT_BYTES};
-use crate::record::{DeviceKind, Experiment, KernelName, Refined, size};
+use crate::record::{DeviceKind, Experiment, KernelName, PatternName, Refined, size};
 
 /// What a case id looks like, for sentences that say so.
 const FORM: &str = "bandwidth/kernel=gather_read/pattern=shuffled/fragment=128B/footprint=2GiB, \
-                    with /payload=1GiB behind it where it is no default";
+                    with /payload=1GiB behind it where it is no default, or bandwidth/\
+                    kernel=gather_read/pattern=aged.live/policy=best_fit/sizes=log_normal/\
+                    hole=64KiB/footprint=2GiB";
 
 /// The plan of a case id, with the precision and time of a suite.
 ///
@@ -17,52 +21,128 @@ const FORM: &str = "bandwidth/kernel=gather_read/pattern=shuffled/fragment=128B/
 /// One sentence that says what cannot be, and what would work.
 pub fn parse_case(text: &str, suite: Suite, kind: &DeviceKind) -> Result<Plan, String> {
     let wrong = |what: String| format!("the case `{text}` cannot be: {what}");
-    let mut parts = text.split('/');
-    let experiment = parts.next().unwrap_or_default();
+    let (experiment, parts) = text.split_once('/').unwrap_or((text, ""));
     if experiment != Experiment::Bandwidth.as_str() {
         return Err(wrong(format!("it does not begin with an experiment; write {FORM}")));
     }
-    let (mut kernel, mut pattern, mut fragment, mut footprint, mut payload) =
-        (None, None, None, None, None);
-    for part in parts {
-        let (key, value) = part
-            .split_once('=')
-            .ok_or_else(|| wrong(format!("`{part}` is no key=value; write {FORM}")))?;
-        let bytes = || size::parse(value).map_err(|error| wrong(format!("{key}={value}: {error}")));
-        match key {
-            "kernel" if kernel.is_none() => kernel = Some(value),
-            "pattern" if pattern.is_none() => pattern = Some(value),
-            "fragment" if fragment.is_none() => fragment = Some(bytes()?),
-            "footprint" if footprint.is_none() => footprint = Some(bytes()?),
-            "payload" if payload.is_none() => payload = Some(bytes()?),
-            _ => return Err(wrong(format!("`{part}` is unknown or twice there; write {FORM}"))),
-        }
-    }
-    let missing = |key: &str| wrong(format!("it has no {key}=; write {FORM}"));
-    let kernel = kernel.ok_or_else(|| missing("kernel"))?;
+    let mut keys = Keys::read(parts).map_err(wrong)?;
+    let kernel = keys.text("kernel").map_err(wrong)?;
     let subject = Subject::named(&Refined::<KernelName>::parse(kernel))
         .ok_or_else(|| wrong(unknown_kernel(kernel)))?;
-    let pattern = pattern.ok_or_else(|| missing("pattern"))?;
-    let (pattern, offset_bytes) =
-        Pattern::parse(&Refined::parse(pattern)).map_err(|error| wrong(error.to_string()))?;
-    let footprint_bytes = footprint.ok_or_else(|| missing("footprint"))?;
-    let fragment_bytes = match (subject.has_layout(), fragment) {
-        (true, fragment) => fragment.ok_or_else(|| missing("fragment"))?,
-        (false, None) => UNIT_BYTES,
-        (false, Some(_)) => {
-            return Err(wrong(format!("{kernel} has no fragments: leave fragment= out")));
+    let pattern: Refined<PatternName> = Refined::parse(keys.text("pattern").map_err(wrong)?);
+    let (scene, names_payload) = match pattern.base {
+        PatternName::Aged => (aged(subject, &pattern, &mut keys).map_err(wrong)?, false),
+        _ => uniform(suite, kind, subject, &pattern, &mut keys).map_err(wrong)?,
+    };
+    keys.end().map_err(wrong)?;
+    Ok(plan(suite, kind, subject, scene, names_payload))
+}
+
+/// The `key=value` parts of a case id that were not taken yet.
+struct Keys<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> Keys<'a> {
+    fn read(parts: &'a str) -> Result<Keys<'a>, String> {
+        let mut keys: Vec<(&str, &str)> = Vec::new();
+        for part in parts.split('/') {
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| format!("`{part}` is no key=value; write {FORM}"))?;
+            if keys.iter().any(|(known, _)| *known == key) {
+                return Err(format!("`{key}=` is twice there; write {FORM}"));
+            }
+            keys.push((key, value));
         }
+        Ok(Keys(keys))
+    }
+
+    fn take(&mut self, key: &str) -> Option<&'a str> {
+        let at = self.0.iter().position(|(known, _)| *known == key)?;
+        Some(self.0.remove(at).1)
+    }
+
+    fn text(&mut self, key: &str) -> Result<&'a str, String> {
+        self.take(key).ok_or_else(|| format!("it has no {key}=; write {FORM}"))
+    }
+
+    fn bytes(&mut self, key: &str) -> Result<Option<u64>, String> {
+        let read = |value| size::parse(value).map_err(|error| format!("{key}={value}: {error}"));
+        self.take(key).map(read).transpose()
+    }
+
+    fn needed_bytes(&mut self, key: &str) -> Result<u64, String> {
+        self.bytes(key)?.ok_or_else(|| format!("it has no {key}=; write {FORM}"))
+    }
+
+    fn end(self) -> Result<(), String> {
+        match self.0.first() {
+            None => Ok(()),
+            Some((key, value)) => {
+                Err(format!("`{key}={value}` is nothing that it takes; write {FORM}"))
+            }
+        }
+    }
+}
+
+/// Fragments of one length, and whether their payload is no default.
+fn uniform(
+    suite: Suite,
+    kind: &DeviceKind,
+    subject: Subject,
+    pattern: &Refined<PatternName>,
+    keys: &mut Keys<'_>,
+) -> Result<(Scene, bool), String> {
+    let (pattern, offset_bytes) = Pattern::parse(pattern).map_err(|error| error.to_string())?;
+    let footprint_bytes = keys.needed_bytes("footprint")?;
+    let kernel = subject.kernel();
+    let fragment_bytes = match (subject.has_layout(), keys.bytes("fragment")?) {
+        (true, fragment) => fragment.ok_or_else(|| format!("it has no fragment=; write {FORM}"))?,
+        (false, None) => UNIT_BYTES,
+        (false, Some(_)) => return Err(format!("{kernel} has no fragments: leave fragment= out")),
     };
     let spec = Spec { pattern, fragment_bytes, offset_bytes, footprint_bytes, payload_bytes: 0 };
-    check_pattern(subject, &spec).map_err(wrong)?;
+    check_pattern(subject, &spec)?;
     let default = default_payload(suite, kind, subject, spec);
-    let payload_bytes = payload.unwrap_or(default);
+    let payload_bytes = keys.bytes("payload")?.unwrap_or(default);
     let spec = Spec { payload_bytes, ..spec };
-    Layout::new(spec, 0).map_err(|error| wrong(error.to_string()))?;
+    Layout::new(spec, 0).map_err(|error| error.to_string())?;
     if !subject.has_layout() && payload_bytes != footprint_bytes {
-        return Err(wrong(format!("{kernel} moves its whole footprint: leave payload= out")));
+        return Err(format!("{kernel} moves its whole footprint: leave payload= out"));
     }
-    Ok(plan(suite, kind, subject, spec, payload_bytes != default))
+    Ok((Scene::Uniform(spec), payload_bytes != default))
+}
+
+/// An aged heap.
+fn aged(
+    subject: Subject,
+    pattern: &Refined<PatternName>,
+    keys: &mut Keys<'_>,
+) -> Result<Scene, String> {
+    let refinement = pattern.refinement.as_deref().unwrap_or_default();
+    let part = Part::ALL.into_iter().find(|part| part.name() == refinement);
+    let part = part.ok_or("pattern=aged is aged.live (the live blocks) or aged.holes")?;
+    match subject {
+        Subject::Layout(movement) if movement.follows_index() => {}
+        _ => {
+            return Err(format!(
+                "{} does not go over an aged heap: take gather_read, gather_copy or scatter_copy",
+                subject.kernel()
+            ));
+        }
+    }
+    let policy = keys.text("policy")?.parse().map_err(|error| format!("{error}"))?;
+    let sizes = keys.text("sizes")?.parse().map_err(|error| format!("{error}"))?;
+    let occupancy_percent = match keys.take("occupancy") {
+        None => occupancy_percent(policy),
+        Some(text) => text.parse().map_err(|_| {
+            format!("occupancy={text}: a whole number of percent, from 1 to 99")
+        })?,
+    };
+    let hole_bytes = keys.needed_bytes("hole")?;
+    let heap_bytes = keys.needed_bytes("footprint")?;
+    let heap = Heap { part, policy, sizes, occupancy_percent, hole_bytes, heap_bytes };
+    heap.check()?;
+    Ok(Scene::Aged(heap))
 }
 
 fn unknown_kernel(kernel: &str) -> String {
@@ -130,6 +210,17 @@ mod tests {
         says(&format!("{gather}/footprint=1MiB"), "it has no fragment=");
         says(&format!("{gather}/fragment=64B/fragment=64B/footprint=1MiB"), "twice");
         says(&format!("{gather}/fragment=64B/footprint=big"), "footprint=big");
+        let aged = "bandwidth/kernel=gather_read/pattern=aged.live";
+        let heap = "policy=best_fit/sizes=log_normal";
+        says(&format!("{aged}/policy=bestfit/sizes=uniform/hole=4KiB/footprint=1GiB"), "best_fit");
+        says(&format!("{aged}/policy=buddy/sizes=lognormal/hole=4KiB/footprint=1GiB"), "log_normal");
+        says(&format!("{aged}/{heap}/occupancy=100/hole=4KiB/footprint=1GiB"), "1 to 99");
+        says(&format!("{aged}/{heap}/occupancy=half/hole=4KiB/footprint=1GiB"), "1 to 99");
+        says(&format!("{aged}/{heap}/hole=0/footprint=1GiB"), "hole");
+        says(&format!("{aged}/{heap}/footprint=1GiB"), "it has no hole=");
+        says(&format!("{aged}/{heap}/hole=4KiB/footprint=1GiB/fragment=64B"), "fragment=64B");
+        says("bandwidth/kernel=gather_read/pattern=aged/footprint=1GiB", "aged.holes");
+        says("bandwidth/kernel=strided_gather/pattern=aged.live/footprint=1GiB", "take gather_read");
         says("latency/kernel=x", "does not begin with an experiment");
         says("bandwidth/kernel=spread/pattern=shuffled", "no kernel `spread`");
         let scatter = "bandwidth/kernel=scatter_copy/pattern=random/fragment=64B/footprint=1MiB";
@@ -150,6 +241,6 @@ mod tests {
         assert_eq!(plan.case(), text);
         let text = "bandwidth/kernel=gather_copy/pattern=shuffled/fragment=64B/footprint=16MiB/payload=1MiB";
         let plan = parse_case(text, Suite::Quick, &DeviceKind::Cuda).unwrap();
-        assert_eq!((plan.case().as_str(), plan.spec.payload_bytes), (text, 1 << 20));
+        assert_eq!((plan.case().as_str(), plan.scene.payload_bytes()), (text, 1 << 20));
     }
 }

@@ -4,12 +4,15 @@ mod aids;
 mod arms;
 mod bandwidth;
 mod case;
+mod heaps;
 mod placements;
 mod plan;
+mod scene;
 mod session;
 mod suite;
 
 pub use case::parse_case;
 pub use plan::{Plan, Subject};
+pub use scene::{Heap, Part, Scene};
 pub use session::{Answer, Session};
 pub use suite::{Suite, plans};

@@ -7,11 +7,12 @@ use serde_json::Map;
 
 use crate::device::Movement;
 use crate::kernel::{GUARD_BYTES, staging_bytes};
-use crate::layout::{Layout, LayoutError, Spec};
 use crate::measure::Budget;
 use crate::record::{
     Clocks, Experiment, Group, KernelName, Mechanism, Phases, Refined, Status, size,
 };
+
+use super::scene::Scene;
 
 /// What the arms of a group do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -83,8 +84,8 @@ pub struct Plan {
     pub experiment: Experiment,
     /// What the arms do.
     pub subject: Subject,
-    /// The layout; of ceilings and other contiguous kernels only its sizes count.
-    pub spec: Spec,
+    /// What the arms go over.
+    pub scene: Scene,
     /// Whether the payload was asked for and is no default, and so belongs to the case id.
     pub names_payload: bool,
     /// The half-width of the ratio's interval that is aimed at, in parts per million.
@@ -98,27 +99,14 @@ pub struct Plan {
 impl Plan {
     /// The case id: nothing in it is derived from the device or the seed.
     pub fn case(&self) -> String {
-        let Spec { pattern, fragment_bytes, offset_bytes, footprint_bytes, payload_bytes } =
-            self.spec;
-        let (kernel, pattern) = (self.subject.kernel(), pattern.refined(offset_bytes));
-        let mut case = format!("{}/kernel={kernel}/pattern={pattern}", self.experiment);
-        if self.subject.has_layout() {
-            case += &format!("/fragment={}", size::exact(fragment_bytes));
-        }
-        case += &format!("/footprint={}", size::exact(footprint_bytes));
+        let (kernel, scene) = (self.subject.kernel(), &self.scene);
+        let keys = scene.keys(self.subject.has_layout());
+        let footprint = size::exact(scene.footprint_bytes());
+        let mut case = format!("{}/kernel={kernel}{keys}/footprint={footprint}", self.experiment);
         if self.names_payload {
-            case += &format!("/payload={}", size::exact(payload_bytes));
+            case += &format!("/payload={}", size::exact(scene.payload_bytes()));
         }
         case
-    }
-
-    /// The layout that it asks for.
-    ///
-    /// # Errors
-    ///
-    /// [`LayoutError`] where the sizes do not fit each other.
-    pub fn layout(&self, seed: u64) -> Result<Layout, LayoutError> {
-        Layout::new(self.spec, seed)
     }
 
     /// The orders in which the fragments are visited, each by an arm.
@@ -135,16 +123,14 @@ impl Plan {
     /// Bytes beside the arena: the payload's other end with its guard, or the staging of what is
     /// copied back; and the index of each order.
     pub fn extra_bytes(&self) -> u64 {
-        let Spec { fragment_bytes, payload_bytes, .. } = self.spec;
+        let payload_bytes = self.scene.payload_bytes();
         let payload = match self.subject.writes() {
             true => payload_bytes + GUARD_BYTES,
-            false => staging_bytes(fragment_bytes, payload_bytes),
+            false => staging_bytes(self.scene.fragment_bytes().unwrap_or(0), payload_bytes),
         };
         let follows = self.subject.movement().is_some_and(Movement::follows_index);
-        let index = self.layout(0).ok().filter(|_| follows).map_or(0, |layout| {
-            let orders = self.orders().len() as u64;
-            orders * layout.fragments() * u64::from(layout.index_entry_bytes())
-        });
+        let orders = self.orders().len() as u64;
+        let index = if follows { orders * self.scene.index_bytes() } else { 0 };
         // Sums, events and the allocator's own rounding.
         const SMALL_CHANGE: u64 = 16 << 20;
         payload + index + SMALL_CHANGE
@@ -152,7 +138,7 @@ impl Plan {
 
     /// Bytes of the arena: the footprint with a guard behind it.
     pub fn arena_bytes(&self) -> u64 {
-        self.spec.footprint_bytes + GUARD_BYTES
+        self.scene.footprint_bytes() + GUARD_BYTES
     }
 
     /// Whether the group is one of ceilings, whose buffers are placed several times.
@@ -163,7 +149,7 @@ impl Plan {
     /// Bytes that are held while the buffers are placed for the n-th time, from 0, so that they come
     /// to lie elsewhere than before: none the first time.
     pub fn ballast_bytes(&self, placement: u32) -> u64 {
-        let step = (self.spec.footprint_bytes / 8).next_multiple_of(PAGE_BYTES) + PAGE_BYTES;
+        let step = (self.scene.footprint_bytes() / 8).next_multiple_of(PAGE_BYTES) + PAGE_BYTES;
         u64::from(placement) * step
     }
 
@@ -181,9 +167,9 @@ impl Plan {
 
     /// Bytes of distinct lines that an arm touches at least, source and destination.
     pub fn touched_bytes(&self) -> u64 {
-        let payload_bytes = self.spec.payload_bytes;
+        let payload_bytes = self.scene.payload_bytes();
         // Of draws with replacement at least 1 - 1/e are distinct.
-        if self.spec.pattern.repeats() { payload_bytes / 2 } else { payload_bytes }
+        if self.scene.repeats() { payload_bytes / 2 } else { payload_bytes }
     }
 
     /// Device memory that the group takes at least, in bytes.
@@ -202,7 +188,7 @@ impl Plan {
     pub fn estimate(&self, bytes_per_s: f64) -> Duration {
         let scatters = self.subject.movement() == Some(Movement::ScatterCopy);
         let passes = if scatters { 30 } else { 3 };
-        let touched = passes * self.spec.footprint_bytes + 40 * self.spec.payload_bytes;
+        let touched = passes * self.scene.footprint_bytes() + 40 * self.scene.payload_bytes();
         let touched = touched * u64::from(self.placements(u64::MAX));
         Duration::from_secs_f64(0.2 + touched as f64 / bytes_per_s)
             + Duration::from_millis(self.rounds_ms / 2)
@@ -218,21 +204,22 @@ impl Plan {
 
     /// The group's record before anything was measured, with this status and reason.
     pub fn record(&self, status: Status, reason: Option<String>) -> Group {
-        let spec = &self.spec;
+        let scene = &self.scene;
         let has_layout = self.subject.has_layout();
         Group {
             case: self.case(),
             experiment: self.experiment.clone(),
-            mechanism: if has_layout { spec.pattern.mechanism() } else { Mechanism::None },
+            mechanism: if has_layout { scene.mechanism() } else { Mechanism::None },
             kernel: self.subject.kernel(),
-            pattern: spec.pattern.refined(spec.offset_bytes),
-            fragment_bytes: has_layout.then_some(spec.fragment_bytes),
-            alignment_bytes: has_layout.then(|| spec.alignment_bytes()),
-            footprint_bytes: spec.footprint_bytes,
-            payload_bytes: spec.payload_bytes,
+            pattern: scene.pattern(),
+            fragment_bytes: scene.fragment_bytes().filter(|_| has_layout),
+            alignment_bytes: scene.alignment_bytes().filter(|_| has_layout),
+            footprint_bytes: scene.footprint_bytes(),
+            payload_bytes: scene.payload_bytes(),
             layout: None,
             status,
             reason,
+            heap: None,
             arms: Vec::new(),
             checks: Vec::new(),
             held: None,

@@ -2,7 +2,9 @@
 
 use clap::ValueEnum;
 
+use super::heaps::heaps;
 use super::plan::{Plan, Subject};
+use super::scene::Scene;
 use crate::device::Movement;
 use crate::layout::{Pattern, Spec, UNIT_BYTES};
 use crate::record::{DeviceKind, Experiment};
@@ -292,7 +294,7 @@ pub(super) fn plan(
     suite: Suite,
     kind: &DeviceKind,
     subject: Subject,
-    spec: Spec,
+    scene: Scene,
     names_payload: bool,
 ) -> Plan {
     let definition = definition(suite, kind);
@@ -300,7 +302,7 @@ pub(super) fn plan(
     Plan {
         experiment: Experiment::Bandwidth,
         subject,
-        spec,
+        scene,
         names_payload,
         target_half_width_ppm,
         fewest_rounds,
@@ -315,7 +317,7 @@ pub fn plans(suite: Suite, kind: &DeviceKind) -> Vec<Plan> {
     let definition = definition(suite, kind);
     let with_payload = |subject: Subject, spec: Spec| {
         let payload_bytes = default_payload(suite, kind, subject, spec);
-        plan(suite, kind, subject, Spec { payload_bytes, ..spec }, false)
+        plan(suite, kind, subject, Scene::Uniform(Spec { payload_bytes, ..spec }), false)
     };
     let spec = |pattern, fragment_bytes, offset_bytes, footprint_bytes| Spec {
         pattern,
@@ -336,9 +338,12 @@ pub fn plans(suite: Suite, kind: &DeviceKind) -> Vec<Plan> {
             }));
         }
     }
+    scattered.extend(heaps(suite, kind).into_iter().map(|heap| {
+        plan(suite, kind, Subject::Layout(GatherRead), Scene::Aged(heap), false)
+    }));
     scattered.sort_by_key(|plan| {
         let scatters = plan.subject.movement() == Some(ScatterCopy);
-        (std::cmp::Reverse(plan.spec.footprint_bytes), scatters)
+        (std::cmp::Reverse(plan.scene.footprint_bytes()), scatters)
     });
     ceilings.chain(scattered).collect()
 }
@@ -358,8 +363,8 @@ mod tests {
                 let ids: HashSet<String> = plans.iter().map(Plan::case).collect();
                 assert_eq!(ids.len(), plans.len());
                 for plan in &plans {
-                    let layout = plan.layout(1);
-                    assert!(layout.is_ok(), "{}: {layout:?}", plan.case());
+                    let layout = plan.scene.layout(1);
+                    assert!(!matches!(layout, Some(Err(_))), "{}: {layout:?}", plan.case());
                 }
             }
         }
@@ -379,6 +384,6 @@ mod tests {
     fn quick_asks_at_most_12_groups_of_the_host() {
         let plans = plans(Suite::Quick, &DeviceKind::Host);
         assert!(plans.len() <= 12, "{}", plans.len());
-        assert!(plans.iter().all(|plan| plan.spec.payload_bytes <= 256 * MIB));
+        assert!(plans.iter().all(|plan| plan.scene.payload_bytes() <= 256 * MIB));
     }
 }

@@ -88,7 +88,12 @@ impl Recipe {
             .fold(draw(self.seed, 0), |key, part| draw(key ^ part, 0))
     }
 
-    pub(super) fn check(&self) -> Result<(), HarnessError> {
+    /// Whether it can be.
+    ///
+    /// # Errors
+    ///
+    /// [`HarnessError`] names what cannot.
+    pub fn check(&self) -> Result<(), HarnessError> {
         let Recipe { occupancy_percent, heap_bytes, .. } = *self;
         if !(1..100).contains(&occupancy_percent) {
             return Err(HarnessError::Occupancy { occupancy_percent });

@@ -80,7 +80,9 @@ impl Pattern {
             PatternName::Random => Pattern::Random,
             PatternName::Checkerboard => Pattern::Checkerboard,
             PatternName::Holes => Pattern::Holes { occupancy_percent: 50 },
-            PatternName::Other(_) => return Err(LayoutError::UnknownPattern(name.base.clone())),
+            PatternName::Aged | PatternName::Preset | PatternName::Other(_) => {
+                return Err(LayoutError::UnknownPattern(name.base.clone()));
+            }
         };
         let mut offset_bytes = 0;
         for part in name.refinement.iter().flat_map(|text| text.split('.')) {

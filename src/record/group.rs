@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::open_enum::open_enum;
-use super::{Refined, Sentinel};
+use super::{HeapFacts, Refined, Sentinel};
 
 open_enum! {
     /// What a group belongs to.
@@ -69,6 +69,10 @@ open_enum! {
         Checkerboard = "checkerboard",
         /// The free slots of a random occupancy, in permuted order.
         Holes = "holes",
+        /// What a churned allocator leaves: its live blocks, or its holes.
+        Aged = "aged",
+        /// Fragments of a situation that readers know: paged KV caches, embeddings.
+        Preset = "preset",
     }
 }
 
@@ -310,6 +314,9 @@ pub struct Group {
     pub status: Status,
     /// Why, where it is not `ok`.
     pub reason: Option<String>,
+    /// The aged heap that the layout lies in; none of other layouts, and where it was skipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap: Option<HeapFacts>,
     /// What was timed.
     #[serde(default)]
     pub arms: Vec<Arm>,

@@ -5,6 +5,7 @@
 //! [`crate::summary`].
 
 mod group;
+mod heap;
 pub mod journal;
 mod open_enum;
 mod refined;
@@ -17,6 +18,7 @@ pub use group::{
     Arm, Check, CheckKind, Clocks, Experiment, Group, KernelName, LayoutFacts, Mechanism, Order,
     PatternName, Phases, Placement, Samples, Status, StopReason, When,
 };
+pub use heap::HeapFacts;
 pub use refined::Refined;
 pub use run::{DeviceFacts, DeviceKind, HostFacts, Run, SCHEMA, Selection};
 pub use selftest::{Fault, FaultKind, Selftest};

@@ -10,6 +10,8 @@ pub(super) use sampler::Sampler;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::HarnessError;
 use super::names::{list, nearest};
 use crate::layout::{LEAST_UNIT_BYTES, UNIT_BYTES};
@@ -21,7 +23,7 @@ pub const MAX_SCALE_SHIFT: u32 = 20;
 ///
 /// Sizes stand for models and tables of a common size. To make a heap of any size hold many blocks
 /// they are *scaled*: divided by a power of two, rounded up to whole grains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Distribution {
     /// A training step of a transformer: lasting parameters, activations freed in reverse.
     TrainingStep,

@@ -1,0 +1,112 @@
+//! The aged heaps that suites ask for.
+
+use super::scene::{Heap, Part};
+use super::suite::Suite;
+use crate::harness::Distribution;
+use crate::policy::PolicyName;
+use crate::record::DeviceKind;
+
+/// Byte-weighted median holes of the curves, in bytes.
+const LEVELS: [u64; 3] = [4 << 10, 64 << 10, 2 << 20];
+
+/// That at which distributions are compared with each other.
+const LEVEL: u64 = 64 << 10;
+
+/// The distribution by which policies are compared with each other.
+const SIZES: Distribution = Distribution::LogNormal;
+
+/// Bytes of a heap on a GPU: within the reach of every TLB known, so that a layout's cost is its own.
+const GPU_HEAP_BYTES: u64 = 16 << 30;
+
+/// Bytes of a heap on the host.
+const HOST_HEAP_BYTES: u64 = 1 << 30;
+
+/// The occupancy that a heap has unless its case says otherwise, in percent: what a buddy's rounding
+/// to powers of two leaves room for. A slab has blocks of the largest size only.
+pub(super) fn occupancy_percent(policy: PolicyName) -> u32 {
+    if policy == PolicyName::Slab { 40 } else { 60 }
+}
+
+/// The heaps of a suite on a kind of device. Parts of one heap follow each other.
+pub(super) fn heaps(suite: Suite, kind: &DeviceKind) -> Vec<Heap> {
+    let on_host = *kind == DeviceKind::Host;
+    let heap_bytes = if on_host { HOST_HEAP_BYTES } else { GPU_HEAP_BYTES };
+    let heap = |policy, sizes, hole_bytes, part| Heap {
+        part,
+        policy,
+        sizes,
+        occupancy_percent: occupancy_percent(policy),
+        hole_bytes,
+        heap_bytes,
+    };
+    use Distribution::{InferenceKv, TrainingStep};
+    use Part::{Holes, Live};
+    use PolicyName::{BestFit, Caching};
+    let mut heaps = Vec::new();
+    match (suite, on_host) {
+        (Suite::Quick, true) => {}
+        (Suite::Quick, false) => heaps.extend([
+            heap(Caching, TrainingStep, LEVEL, Live),
+            heap(Caching, InferenceKv, LEVEL, Live),
+            heap(BestFit, SIZES, LEVEL, Live),
+            heap(BestFit, SIZES, LEVEL, Holes),
+        ]),
+        (Suite::Standard | Suite::Full, _) => {
+            let parts: &[Part] = if suite == Suite::Full { &Part::ALL } else { &[Live] };
+            let levels = if on_host { &LEVELS[1..2] } else { &LEVELS };
+            for policy in PolicyName::ALL.iter().copied() {
+                for level in levels {
+                    let sizes = sizes_of(policy, SIZES);
+                    heaps.extend(parts.iter().map(|part| heap(policy, sizes, *level, *part)));
+                }
+            }
+        }
+    }
+    if suite == Suite::Full {
+        for policy in PolicyName::ALL.iter().copied() {
+            let others = Distribution::ALL.into_iter().filter(|sizes| *sizes != SIZES);
+            let others = others.filter(|sizes| sizes_of(policy, *sizes) == *sizes);
+            let known = sizes_of(policy, SIZES);
+            let others = others.filter(|sizes| *sizes != known);
+            heaps.extend(others.map(|sizes| heap(policy, sizes, LEVEL, Live)));
+        }
+    }
+    heaps
+}
+
+/// A slab hands out blocks of the largest size: of other distributions than the uniform one most of
+/// each block would lie idle.
+fn sizes_of(policy: PolicyName, sizes: Distribution) -> Distribution {
+    if policy == PolicyName::Slab { Distribution::Uniform } else { sizes }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn full_asks_each_policy_at_three_levels_and_with_every_distribution() {
+        let full = heaps(Suite::Full, &DeviceKind::Cuda);
+        assert_eq!(full.iter().collect::<HashSet<_>>().len(), full.len());
+        for policy in PolicyName::ALL {
+            let own = || full.iter().filter(|heap| heap.policy == *policy);
+            let levels: HashSet<u64> = own().map(|heap| heap.hole_bytes).collect();
+            assert_eq!(levels, LEVELS.into(), "{policy}");
+            let sizes: HashSet<Distribution> = own().map(|heap| heap.sizes).collect();
+            let all = if *policy == PolicyName::Slab { 1 } else { Distribution::ALL.len() };
+            assert_eq!(sizes.len(), all, "{policy}");
+        }
+        let standard = heaps(Suite::Standard, &DeviceKind::Cuda);
+        assert!(standard.iter().all(|heap| full.contains(heap)));
+    }
+
+    #[test]
+    fn parts_of_one_heap_follow_each_other() {
+        let full = heaps(Suite::Full, &DeviceKind::Cuda);
+        let whole = |heap: &Heap| Heap { part: Part::Live, ..*heap };
+        let changes = full.windows(2).filter(|two| whole(&two[0]) != whole(&two[1])).count();
+        assert_eq!(changes + 1, full.iter().map(whole).collect::<HashSet<_>>().len());
+    }
+}

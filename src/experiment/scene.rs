@@ -1,0 +1,197 @@
+//! What the arms of a group go over.
+
+use serde::{Deserialize, Serialize};
+
+use crate::harness::{Distribution, Recipe};
+use crate::layout::{Layout, LayoutError, Spec, UNIT_BYTES};
+use crate::policy::PolicyName;
+use crate::record::{Mechanism, PatternName, Refined, size};
+
+/// The granule of a heap's source in bytes: a page of a GPU.
+pub(super) const GRANULE_BYTES: u64 = 2 << 20;
+
+/// What the arms of a group go over.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Scene {
+    /// Fragments of one length; of contiguous kernels only the sizes count.
+    Uniform(Spec),
+    /// What an aged heap leaves.
+    Aged(Heap),
+}
+
+/// Fragments of an aged heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Heap {
+    /// What of it.
+    pub part: Part,
+    /// The policy that was aged.
+    pub policy: PolicyName,
+    /// The sizes and lifetimes of its blocks.
+    pub sizes: Distribution,
+    /// Requested bytes of live blocks by bytes of the heap, in percent.
+    pub occupancy_percent: u32,
+    /// The byte-weighted median hole that is asked for, in bytes.
+    pub hole_bytes: u64,
+    /// Bytes of the heap.
+    pub heap_bytes: u64,
+}
+
+/// A part of an aged heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Part {
+    /// All live blocks, each whole, in the order in which they were made.
+    Live,
+    /// A payload that fills the holes, in the order of the policy's free list.
+    Holes,
+}
+
+impl Part {
+    /// Both parts.
+    pub const ALL: [Part; 2] = [Part::Live, Part::Holes];
+
+    /// The refinement of the pattern `aged`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Live => "live",
+            Part::Holes => "holes",
+        }
+    }
+}
+
+impl Heap {
+    /// What the harness is asked for.
+    pub fn recipe(&self, seed: u64) -> Recipe {
+        Recipe {
+            occupancy_percent: self.occupancy_percent,
+            ..Recipe::new(self.sizes, self.heap_bytes, self.hole_bytes, seed)
+        }
+    }
+
+    /// Whether there can be such a heap.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says what cannot be, and what would work.
+    pub fn check(&self) -> Result<(), String> {
+        self.recipe(0).check().map_err(|error| error.to_string())?;
+        if !self.heap_bytes.is_multiple_of(GRANULE_BYTES) {
+            let granule = size::exact(GRANULE_BYTES);
+            return Err(format!(
+                "a heap of {}: it is taken in pages, so give a multiple of {granule}",
+                size::exact(self.heap_bytes)
+            ));
+        }
+        Ok(())
+    }
+
+    /// Bytes of payload: of live blocks about what is asked for, of holes half of what is free then.
+    pub fn payload_bytes(&self) -> u64 {
+        let part = |percent: u64| self.heap_bytes / 200 * percent / UNIT_BYTES * UNIT_BYTES;
+        match self.part {
+            Part::Live => part(2 * u64::from(self.occupancy_percent)),
+            Part::Holes => part(u64::from(100 - self.occupancy_percent.min(99))),
+        }
+    }
+
+    /// About how many fragments there are at most.
+    fn fragments(&self) -> u64 {
+        // Sizes are scaled for some hundred thousand live blocks, and holes lie between them.
+        (self.heap_bytes >> 12).max(1 << 20)
+    }
+}
+
+impl Scene {
+    /// The layout of fragments of one length; none of another scene.
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError`] where the sizes do not fit each other.
+    pub fn layout(&self, seed: u64) -> Option<Result<Layout, LayoutError>> {
+        match self {
+            Scene::Uniform(spec) => Some(Layout::new(*spec, seed)),
+            Scene::Aged(_) => None,
+        }
+    }
+
+    /// The spec of fragments of one length; none of another scene.
+    pub fn spec(&self) -> Option<&Spec> {
+        match self {
+            Scene::Uniform(spec) => Some(spec),
+            Scene::Aged(_) => None,
+        }
+    }
+
+    /// From the first to the last byte that the fragments may use.
+    pub fn footprint_bytes(&self) -> u64 {
+        match self {
+            Scene::Uniform(spec) => spec.footprint_bytes,
+            Scene::Aged(heap) => heap.heap_bytes,
+        }
+    }
+
+    /// Bytes of payload; of varying fragments about how many there will be.
+    pub fn payload_bytes(&self) -> u64 {
+        match self {
+            Scene::Uniform(spec) => spec.payload_bytes,
+            Scene::Aged(heap) => heap.payload_bytes(),
+        }
+    }
+
+    /// The length of all fragments, where they have one.
+    pub fn fragment_bytes(&self) -> Option<u64> {
+        self.spec().map(|spec| spec.fragment_bytes)
+    }
+
+    /// The alignment of all fragments, where it is known beforehand.
+    pub fn alignment_bytes(&self) -> Option<u64> {
+        self.spec().map(Spec::alignment_bytes)
+    }
+
+    /// The pattern, with what its name leaves open.
+    pub fn pattern(&self) -> Refined<PatternName> {
+        match self {
+            Scene::Uniform(spec) => spec.pattern.refined(spec.offset_bytes),
+            Scene::Aged(heap) => Refined::new(PatternName::Aged, heap.part.name()),
+        }
+    }
+
+    /// What the fragments stand for.
+    pub fn mechanism(&self) -> Mechanism {
+        match self {
+            Scene::Uniform(spec) => spec.pattern.mechanism(),
+            Scene::Aged(_) => Mechanism::Placement,
+        }
+    }
+
+    /// Whether a fragment may be visited again.
+    pub fn repeats(&self) -> bool {
+        self.spec().is_some_and(|spec| spec.pattern.repeats())
+    }
+
+    /// What a case id says between kernel and footprint.
+    pub(super) fn keys(&self, has_layout: bool) -> String {
+        let pattern = format!("/pattern={}", self.pattern());
+        match self {
+            Scene::Uniform(spec) if has_layout => {
+                format!("{pattern}/fragment={}", size::exact(spec.fragment_bytes))
+            }
+            Scene::Uniform(_) => pattern,
+            Scene::Aged(Heap { policy, sizes, occupancy_percent, hole_bytes, .. }) => format!(
+                "{pattern}/policy={policy}/sizes={sizes}/occupancy={occupancy_percent}/hole={}",
+                size::exact(*hole_bytes)
+            ),
+        }
+    }
+
+    /// Bytes of all that tells kernels where the fragments of one order are.
+    pub(super) fn index_bytes(&self) -> u64 {
+        match self {
+            Scene::Uniform(_) => self.layout(0).and_then(Result::ok).map_or(0, |layout| {
+                layout.fragments() * u64::from(layout.index_entry_bytes())
+            }),
+            // An entry of 4 B, and for checks a place of 24 B and a range of 16 B; 8 B of rank for
+            // each 512 B of payload.
+            Scene::Aged(heap) => heap.fragments() * 44 + heap.heap_bytes / 64,
+        }
+    }
+}
