@@ -4,6 +4,7 @@
 //! for is *requested*, what its block takes *rounded*, what the policy holds of the source
 //! *reserved*; free ranges inside what is reserved are *holes*.
 
+pub mod caching;
 mod source;
 
 pub use source::{Region, Source, SourceError};
