@@ -4,11 +4,31 @@
 //! for is *requested*, what its block takes *rounded*, what the policy holds of the source
 //! *reserved*; free ranges inside what is reserved are *holes*.
 
+mod address_map;
+mod best_fit;
+mod blocks;
 pub mod caching;
+mod coalescing;
+mod first_fit;
+mod next_fit;
+mod params;
+mod shared;
+mod simulated;
 mod source;
+#[cfg(test)]
+mod tests;
+mod tree;
 
+pub use best_fit::BestFit;
+pub use coalescing::Coalescing;
+pub use first_fit::FirstFit;
+pub use next_fit::NextFit;
+pub use params::{CUDA_ALIGNMENT_BYTES, Growth, Params, ParamsError};
+pub use shared::Shared;
+pub use simulated::{Calls, Placement, SimulatedSource, SimulationError};
 pub use source::{Region, Source, SourceError};
 
+use address_map::AddressMap;
 use thiserror::Error;
 
 /// A live block.
@@ -52,6 +72,20 @@ pub struct Usage {
     /// Bytes that the policy holds of its source: those of live blocks, of holes, and of its own
     /// books where it keeps them in that memory.
     pub reserved_bytes: u64,
+}
+
+impl Usage {
+    fn add(&mut self, requested_bytes: u64, rounded_bytes: u64) {
+        self.live_blocks += 1;
+        self.requested_bytes += requested_bytes;
+        self.rounded_bytes += rounded_bytes;
+    }
+
+    fn remove(&mut self, requested_bytes: u64, rounded_bytes: u64) {
+        self.live_blocks -= 1;
+        self.requested_bytes -= requested_bytes;
+        self.rounded_bytes -= rounded_bytes;
+    }
 }
 
 /// Why a policy refused.

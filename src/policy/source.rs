@@ -56,7 +56,8 @@ pub enum SourceError {
 /// `allocate` and `release` are what `cudaMalloc` and `cudaFree` are. The four others part addresses
 /// from memory, as virtual memory management does; a source may leave them unsupported.
 pub trait Source {
-    /// The smallest unit that the source hands out, in bytes: every region is a multiple of it.
+    /// The smallest unit that the source hands out, in bytes, a power of two: every region begins at
+    /// a multiple of it and is a multiple long.
     fn granule_bytes(&self) -> u64;
 
     /// A region of at least `bytes` bytes, rounded up to whole granules.

@@ -1,0 +1,90 @@
+//! Next fit: the next hole that is long enough, from where the last search ended.
+
+use super::Hole;
+use super::blocks::Free;
+use super::coalescing::{Coalescing, Search};
+use super::first_fit::ByAddress;
+
+/// Next fit (first fit with a roving pointer: Knuth, TAOCP volume 1, section 2.5, exercise 6), in the
+/// order of addresses: the search goes on behind the block that was allocated last, and round the
+/// end.
+pub type NextFit<S> = Coalescing<S, Roving>;
+
+/// Holes in the order of addresses from the rover on.
+#[derive(Default)]
+pub struct Roving {
+    holes: ByAddress,
+    rover: u64,
+}
+
+impl Roving {
+    /// A rover inside a hole moves to its begin: the hole is the next that is met.
+    fn pull_back(&mut self, hole: Free) {
+        if (hole.address..hole.end()).contains(&self.rover) {
+            self.rover = hole.address;
+        }
+    }
+}
+
+impl Search for Roving {
+    const NAME: &'static str = "next_fit";
+
+    fn add(&mut self, hole: Free) {
+        self.pull_back(hole);
+        self.holes.add(hole);
+    }
+
+    fn remove(&mut self, hole: Free) {
+        self.holes.remove(hole);
+    }
+
+    fn change(&mut self, from: Free, to: Free) {
+        self.pull_back(to);
+        self.holes.change(from, to);
+    }
+
+    fn find(&mut self, bytes: u64) -> Option<Free> {
+        let next = self.holes.find_from(self.rover, bytes);
+        let hole = next.or_else(|| self.holes.find(bytes))?;
+        self.rover = hole.address + bytes;
+        Some(hole)
+    }
+
+    fn in_order(&self) -> Vec<Hole> {
+        let mut holes = self.holes.in_order();
+        let before = holes.partition_point(|hole| hole.address < self.rover);
+        holes.rotate_left(before);
+        holes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::tests::{addresses, arena};
+    use crate::policy::{HoleOrder, Params, Policy};
+
+    #[test]
+    fn the_search_goes_on_where_it_ended_and_round_the_end() {
+        let mut policy = NextFit::new(arena(), &Params::default()).unwrap();
+        let blocks = [1; 8].map(|units| policy.allocate(256 * units).unwrap());
+        let at = |n: usize| blocks[n].address;
+        for n in [1, 3, 5] {
+            policy.free(at(n)).unwrap();
+        }
+        let rest = at(7) + 256;
+        let met = |policy: &NextFit<_>| addresses(&policy.holes(HoleOrder::FreeList));
+        assert_eq!(met(&policy), [rest, at(1), at(3), at(5)]);
+        let all = policy.holes(HoleOrder::Address)[3].bytes;
+        for (bytes, expected) in [(all, rest), (256, at(1)), (256, at(3))] {
+            assert_eq!(policy.allocate(bytes).unwrap().address, expected);
+        }
+        assert_eq!(met(&policy), [at(5)]);
+        // The rover stands behind block 3. Freed, it and its neighbours are met first.
+        policy.free(at(3)).unwrap();
+        assert_eq!(met(&policy), [at(5), at(3)]);
+        policy.free(at(4)).unwrap();
+        assert_eq!(met(&policy), [at(3)]);
+        assert_eq!(policy.allocate(256).unwrap().address, at(3));
+    }
+}

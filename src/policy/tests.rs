@@ -1,0 +1,12 @@
+//! What the tests of policies share.
+
+use super::{Hole, Placement, SimulatedSource};
+
+/// 1 MiB of memory in pages of 4 KiB at neighbouring addresses.
+pub(super) fn arena() -> SimulatedSource {
+    SimulatedSource::new(1 << 20, 4096, Placement::Contiguous).expect("sizes are powers of two")
+}
+
+pub(super) fn addresses(holes: &[Hole]) -> Vec<u64> {
+    holes.iter().map(|hole| hole.address).collect()
+}
