@@ -105,8 +105,9 @@ pub struct Config {
     /// `per_process_memory_fraction`: the share of the device's memory that may be taken; `None`
     /// allows all.
     pub memory_fraction: Option<Share>,
-    /// Settings that were given and change nothing in any configuration.
-    inert: Vec<WithoutEffect>,
+    /// Settings that were given and change nothing in any configuration;
+    /// [`without_effect`](Self::without_effect) tells these and others.
+    pub inert: Vec<WithoutEffect>,
 }
 
 impl Default for Config {

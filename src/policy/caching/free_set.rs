@@ -1,6 +1,7 @@
 //! The free blocks of one pool and stream, ordered by size and address.
 
 use std::collections::BTreeMap;
+use std::iter::successors;
 use std::ops::Bound::{Excluded, Unbounded};
 
 use super::blocks::Id;
@@ -72,9 +73,10 @@ impl FreeSet {
         here.or_else(|| self.bins[self.filled_after(bin)?].first_key_value()).map(|(_, &id)| id)
     }
 
-    /// All blocks in their order, from both ends.
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = Id> {
-        self.bins.iter().flat_map(|bin| bin.values().copied())
+    /// All blocks of at least `bytes` bytes in their order.
+    pub(super) fn iter_from(&self, bytes: u64) -> impl Iterator<Item = Id> {
+        let bins = successors(Some(bin_of(bytes)), |&bin| self.filled_after(bin));
+        bins.flat_map(move |bin| self.bins[bin].range((bytes, 0)..).map(|(_, &id)| id))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -146,7 +148,9 @@ mod tests {
                 prop_assert_eq!(set.at_least(key.0), least);
                 let after = model.range((Excluded((key, Id::MAX)), Unbounded)).next();
                 prop_assert_eq!(set.after(key), after.map(|(_, id)| *id));
-                prop_assert!(set.iter().eq(model.iter().map(|(_, id)| *id)));
+                prop_assert!(set.iter_from(0).eq(model.iter().map(|(_, id)| *id)));
+                let from = model.range(((key.0, 0), 0)..).map(|(_, id)| *id);
+                prop_assert!(set.iter_from(key.0).eq(from));
                 prop_assert_eq!(set.len(), model.len());
             }
         }

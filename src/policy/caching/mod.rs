@@ -35,10 +35,9 @@ pub use rounding::{
 };
 pub use statistics::{Level, Statistics};
 
-use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::BTreeSet;
 
-use super::{Block, Hole, HoleOrder, Policy, PolicyError, Source, Usage};
+use super::{AddressMap, Block, Hole, HoleOrder, Policy, PolicyError, Source, Usage};
 use blocks::{Blocks, Id, Segments};
 use events::Events;
 use pool::Pool;
@@ -94,7 +93,7 @@ pub struct Caching<S> {
     /// Pools whose segments may go back.
     retired: BTreeSet<PoolId>,
     /// Live blocks by address.
-    live: HashMap<u64, Id, BuildHasherDefault<AddressHasher>>,
+    live: AddressMap<Id>,
     /// What they were requested with.
     live_requested_bytes: u64,
     events: Events,
@@ -146,7 +145,7 @@ impl<S: Source> Caching<S> {
             segments: Segments::default(),
             pools: vec![Pool::new(PoolKind::Small), Pool::new(PoolKind::Large)],
             retired: BTreeSet::new(),
-            live: HashMap::default(),
+            live: AddressMap::default(),
             live_requested_bytes: 0,
             events: Events::default(),
             statistics: Statistics::default(),
@@ -236,24 +235,5 @@ impl<S: Source + Send> Policy for Caching<S> {
         let before = self.held_bytes;
         self.release_cache().map_err(PolicyError::Source)?;
         Ok(before - self.held_bytes)
-    }
-}
-
-/// Addresses are multiples of 512: a multiplication by the golden ratio spreads them (Knuth, "The
-/// Art of Computer Programming", volume 3, 6.4), and the high half of the product is the better.
-#[derive(Debug, Default)]
-struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = (self.0 ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
     }
 }

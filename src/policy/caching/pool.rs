@@ -63,7 +63,7 @@ impl Pool {
 
     /// All free blocks: by stream, then size, then address.
     pub(super) fn iter(&self) -> impl Iterator<Item = Id> {
-        self.streams.iter().flat_map(|(_, free)| free.iter())
+        self.streams.iter().flat_map(|(_, free)| free.iter_from(0))
     }
 
     /// How many blocks are free.

@@ -52,16 +52,15 @@ impl<S: Source> Caching<S> {
             self.release_segment(id)?;
             return Ok(true);
         }
+        let oversize: Vec<Id> = free.iter_from(max_split).collect();
         let mut released = 0;
-        let mut going = Vec::new();
-        for id in free.iter().rev().take_while(|&id| self.blocks[id].bytes >= max_split) {
+        for id in oversize.into_iter().rev() {
             if released >= least {
                 break;
             }
             released += self.blocks[id].bytes;
-            going.push(id);
+            self.release_segment(id)?;
         }
-        going.into_iter().try_for_each(|id| self.release_segment(id))?;
         Ok(released >= least)
     }
 
