@@ -134,9 +134,9 @@ fn aged(
     let sizes = keys.text("sizes")?.parse().map_err(|error| format!("{error}"))?;
     let occupancy_percent = match keys.take("occupancy") {
         None => occupancy_percent(policy),
-        Some(text) => text.parse().map_err(|_| {
-            format!("occupancy={text}: a whole number of percent, from 1 to 99")
-        })?,
+        Some(text) => text
+            .parse()
+            .map_err(|_| format!("occupancy={text}: a whole number of percent, from 1 to 99"))?,
     };
     let hole_bytes = keys.needed_bytes("hole")?;
     let heap_bytes = keys.needed_bytes("footprint")?;
@@ -213,14 +213,20 @@ mod tests {
         let aged = "bandwidth/kernel=gather_read/pattern=aged.live";
         let heap = "policy=best_fit/sizes=log_normal";
         says(&format!("{aged}/policy=bestfit/sizes=uniform/hole=4KiB/footprint=1GiB"), "best_fit");
-        says(&format!("{aged}/policy=buddy/sizes=lognormal/hole=4KiB/footprint=1GiB"), "log_normal");
+        says(
+            &format!("{aged}/policy=buddy/sizes=lognormal/hole=4KiB/footprint=1GiB"),
+            "log_normal",
+        );
         says(&format!("{aged}/{heap}/occupancy=100/hole=4KiB/footprint=1GiB"), "1 to 99");
         says(&format!("{aged}/{heap}/occupancy=half/hole=4KiB/footprint=1GiB"), "1 to 99");
         says(&format!("{aged}/{heap}/hole=0/footprint=1GiB"), "hole");
         says(&format!("{aged}/{heap}/footprint=1GiB"), "it has no hole=");
         says(&format!("{aged}/{heap}/hole=4KiB/footprint=1GiB/fragment=64B"), "fragment=64B");
         says("bandwidth/kernel=gather_read/pattern=aged/footprint=1GiB", "aged.holes");
-        says("bandwidth/kernel=strided_gather/pattern=aged.live/footprint=1GiB", "take gather_read");
+        says(
+            "bandwidth/kernel=strided_gather/pattern=aged.live/footprint=1GiB",
+            "take gather_read",
+        );
         says("latency/kernel=x", "does not begin with an experiment");
         says("bandwidth/kernel=spread/pattern=shuffled", "no kernel `spread`");
         let scatter = "bandwidth/kernel=scatter_copy/pattern=random/fragment=64B/footprint=1MiB";

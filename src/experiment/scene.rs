@@ -186,9 +186,10 @@ impl Scene {
     /// Bytes of all that tells kernels where the fragments of one order are.
     pub(super) fn index_bytes(&self) -> u64 {
         match self {
-            Scene::Uniform(_) => self.layout(0).and_then(Result::ok).map_or(0, |layout| {
-                layout.fragments() * u64::from(layout.index_entry_bytes())
-            }),
+            Scene::Uniform(_) => self
+                .layout(0)
+                .and_then(Result::ok)
+                .map_or(0, |layout| layout.fragments() * u64::from(layout.index_entry_bytes())),
             // An entry of 4 B, and for checks a place of 24 B and a range of 16 B; 8 B of rank for
             // each 512 B of payload.
             Scene::Aged(heap) => heap.fragments() * 44 + heap.heap_bytes / 64,

@@ -338,9 +338,11 @@ pub fn plans(suite: Suite, kind: &DeviceKind) -> Vec<Plan> {
             }));
         }
     }
-    scattered.extend(heaps(suite, kind).into_iter().map(|heap| {
-        plan(suite, kind, Subject::Layout(GatherRead), Scene::Aged(heap), false)
-    }));
+    scattered.extend(
+        heaps(suite, kind)
+            .into_iter()
+            .map(|heap| plan(suite, kind, Subject::Layout(GatherRead), Scene::Aged(heap), false)),
+    );
     scattered.sort_by_key(|plan| {
         let scatters = plan.subject.movement() == Some(ScatterCopy);
         (std::cmp::Reverse(plan.scene.footprint_bytes()), scatters)

@@ -8,6 +8,7 @@ mod address_map;
 mod best_fit;
 mod blocks;
 mod buddy;
+pub mod caching;
 mod coalescing;
 #[cfg(test)]
 mod conformance;

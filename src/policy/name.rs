@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::caching::{Caching, Config};
 use super::{
     BestFit, Buddy, FirstFit, NextFit, Params, ParamsError, Policy, SizeClasses, Slab, Source,
 };
@@ -25,6 +26,8 @@ pub enum PolicyName {
     SizeClasses,
     /// [`Slab`].
     Slab,
+    /// [`Caching`], with its default settings.
+    Caching,
 }
 
 impl PolicyName {
@@ -36,6 +39,7 @@ impl PolicyName {
         PolicyName::Buddy,
         PolicyName::SizeClasses,
         PolicyName::Slab,
+        PolicyName::Caching,
     ];
 
     /// The name in cases and tables.
@@ -47,6 +51,7 @@ impl PolicyName {
             PolicyName::Buddy => "buddy",
             PolicyName::SizeClasses => "size_classes",
             PolicyName::Slab => "slab",
+            PolicyName::Caching => "caching",
         }
     }
 
@@ -67,6 +72,8 @@ impl PolicyName {
             PolicyName::Buddy => Box::new(Buddy::new(source, params)?),
             PolicyName::SizeClasses => Box::new(SizeClasses::new(source, params)?),
             PolicyName::Slab => Box::new(Slab::new(source, params)?),
+            // It has an alignment and a growth of its own.
+            PolicyName::Caching => Box::new(Caching::new(Config::default(), source)?),
         })
     }
 }
@@ -123,7 +130,7 @@ mod tests {
     #[test]
     fn an_unknown_name_is_told_what_exists_and_what_is_near() {
         let says = |text: &str| text.parse::<PolicyName>().unwrap_err().to_string();
-        let all = "first_fit, best_fit, next_fit, buddy, size_classes, slab";
+        let all = "first_fit, best_fit, next_fit, buddy, size_classes, slab, caching";
         assert_eq!(
             says("bestfit"),
             format!("there is no policy `bestfit`, perhaps best_fit: there are {all}")
@@ -136,7 +143,8 @@ mod tests {
     #[test]
     fn parameters_that_cannot_be_are_told() {
         let refused = |params: Params| {
-            let built = PolicyName::ALL.iter().map(|policy| policy.build(arena(), &params));
+            let own = PolicyName::ALL.iter().filter(|policy| **policy != PolicyName::Caching);
+            let built = own.map(|policy| policy.build(arena(), &params));
             let errors = built.map(|built| built.err().unwrap().to_string());
             let mut errors: Vec<String> = errors.collect();
             errors.dedup();

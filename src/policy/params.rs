@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use super::caching::ConfigError;
 use super::{PolicyError, Region, Source, SourceError};
 
 /// Alignment of `cudaMalloc` in bytes: "at least 256" (CUDA C++ Programming Guide, device memory
@@ -119,4 +120,7 @@ pub enum ParamsError {
         /// The block asked for.
         block_bytes: u64,
     },
+    /// Settings of the caching allocator.
+    #[error(transparent)]
+    Caching(#[from] ConfigError),
 }
