@@ -1,10 +1,12 @@
 //! What a group is measured with: its buffers, and its arms.
 
 use super::Plan;
+use super::fragments::{Directory, Ends, Fragments};
+use super::heap_cache::HeapCache;
 use super::plan::Subject;
 use crate::device::{Buffer, Device, DeviceError, Launch, Movement, SUM_BYTES, Span, Variant};
-use crate::kernel::{Access, GUARD_BYTES, Operands, fill, staging_bytes};
-use crate::layout::{Index, Layout, Pattern};
+use crate::kernel::{Access, GUARD_BYTES, fill};
+use crate::layout::{Pattern, UNIT_BYTES};
 use crate::record::{KernelName, Order, PatternName, Refined};
 
 /// What a group is measured on.
@@ -14,6 +16,7 @@ pub(super) struct Ground<'a> {
     pub arena: Span<'a>,
     pub seed: u64,
     pub data_key: u64,
+    pub heaps: &'a HeapCache,
 }
 
 /// Buffers of a group; the arms borrow from them.
@@ -21,8 +24,8 @@ pub(super) struct Buffers {
     /// The payload's other end: what a gather writes and a scatter reads, with a guard behind it, or
     /// the staging for what is copied back.
     pub payload: Buffer,
-    /// The index of each order that has one.
-    pub indices: Vec<(Order, Index, Buffer)>,
+    /// How kernels find the fragments of each order, where they follow a directory.
+    pub directories: Vec<(Order, Directory)>,
     /// The sums of each arm.
     pub sums: Vec<Buffer>,
 }
@@ -45,30 +48,25 @@ impl Buffers {
     pub fn allocate(
         ground: &Ground<'_>,
         plan: &Plan,
-        layout: Option<&Layout>,
+        fragments: Option<&Fragments>,
     ) -> Result<Buffers, DeviceError> {
-        let payload_bytes = plan.spec.payload_bytes;
-        let written = match plan.subject.writes() {
-            true => payload_bytes + GUARD_BYTES,
-            false => staging_bytes(plan.spec.fragment_bytes, payload_bytes),
+        let payload_bytes = payload_bytes(plan, fragments);
+        let written = match (plan.subject.writes(), fragments) {
+            (false, Some(fragments)) => fragments.staging_bytes(),
+            // What only reads one range has nothing to stage.
+            (false, None) => UNIT_BYTES,
+            (true, _) => payload_bytes + GUARD_BYTES,
         };
         let payload = ground.device.allocate(written)?;
         let follows = plan.subject.movement().is_some_and(Movement::follows_index);
-        let mut indices = Vec::new();
+        let mut directories = Vec::new();
         for order in plan.orders().iter().filter(|_| follows) {
-            let Some(layout) = layout else { break };
-            let on_host = layout.index(order).map_err(|error| DeviceError::Refused {
-                entry: "index",
-                what: error.to_string(),
-            })?;
-            let bytes = on_host.as_bytes();
-            let buffer = ground.device.allocate(bytes.len() as u64)?;
-            ground.device.upload(buffer.span(), bytes)?;
-            indices.push((order.clone(), on_host, buffer));
+            let Some(fragments) = fragments else { break };
+            directories.push((order.clone(), fragments.directory(order, ground)?));
         }
         let arms = variants(plan.subject).len() * plan.orders().len().max(1) + 1;
         let sums = (0..arms.max(4)).map(|_| ground.device.allocate(SUM_BYTES));
-        Ok(Buffers { payload, indices, sums: sums.collect::<Result<_, _>>()? })
+        Ok(Buffers { payload, directories, sums: sums.collect::<Result<_, _>>()? })
     }
 
     /// Puts the data of a scatter's payload in place, once nothing else is staged there.
@@ -81,11 +79,15 @@ impl Buffers {
         }
     }
 
-    /// The index of an order.
-    pub fn index(&self, order: &Order) -> Option<Span<'_>> {
-        let found = self.indices.iter().find(|(own, _, _)| own == order);
-        found.map(|(_, _, buffer)| buffer.span())
+    /// How kernels find the fragments of an order.
+    pub fn directory(&self, order: &Order) -> Option<&Directory> {
+        self.directories.iter().find(|(own, _)| own == order).map(|(_, directory)| directory)
     }
+}
+
+/// Bytes of payload: those of the fragments, where there are any.
+pub(super) fn payload_bytes(plan: &Plan, fragments: Option<&Fragments>) -> u64 {
+    fragments.map_or(plan.scene.payload_bytes(), Fragments::payload_bytes)
 }
 
 /// The default, and where they are compared its competitors.
@@ -101,7 +103,7 @@ fn variants(subject: Subject) -> Vec<Variant> {
 pub(super) fn plan_arms<'a>(
     ground: &Ground<'a>,
     plan: &Plan,
-    layout: Option<&Layout>,
+    fragments: Option<&'a Fragments>,
     touched_bytes: u64,
     buffers: &'a Buffers,
 ) -> Result<Vec<PlannedArm<'a>>, DeviceError> {
@@ -109,7 +111,9 @@ pub(super) fn plan_arms<'a>(
         entry: "arm",
         what: "the payload does not fit its buffer".to_owned(),
     };
-    let bytes = plan.spec.payload_bytes;
+    // A stream moves whole units.
+    let bytes = payload_bytes(plan, fragments) / UNIT_BYTES * UNIT_BYTES;
+    let whole = payload_bytes(plan, fragments);
     let key = ground.data_key;
     let mut sums = buffers.sums.iter().map(Buffer::span);
     let mut arms = Vec::new();
@@ -162,28 +166,27 @@ pub(super) fn plan_arms<'a>(
             }
         }
         Subject::Layout(movement) | Subject::Variants(movement) => {
-            let layout = layout.ok_or_else(outside)?;
+            let fragments = fragments.ok_or_else(outside)?;
             if let Subject::Layout(_) = plan.subject {
                 push("stream".to_owned(), contiguous(), None, bytes, stream(movement)?)?;
             }
             for order in plan.orders() {
                 let packed = *order == Order::Packed;
-                let touched = if packed { layout.packed_touched_bytes() } else { touched_bytes };
+                let touched = if packed { fragments.packed_touched_bytes() } else { touched_bytes };
                 let pattern = match packed {
-                    true => Pattern::Contiguous.refined(plan.spec.offset_bytes),
-                    false => plan.spec.pattern.refined(plan.spec.offset_bytes),
+                    true => Pattern::Contiguous.refined(plan.scene.offset_bytes()),
+                    false => plan.scene.pattern(),
                 };
                 for variant in variants(plan.subject) {
                     let reads = movement.is_read();
-                    let operands = Operands {
-                        index: buffers.index(order),
-                        payload: payload.filter(|_| !reads),
+                    let arena = ground.arena.slice(0, plan.scene.footprint_bytes());
+                    let ends = Ends {
+                        arena: arena.ok_or_else(outside)?,
+                        payload: buffers.payload.slice(0, whole).filter(|_| !reads),
                         sums: if reads { sums.next() } else { None },
                     };
-                    let arena = ground.arena.slice(0, plan.spec.footprint_bytes);
-                    let arena = arena.ok_or_else(outside)?;
-                    let mut access =
-                        Access::of_layout(movement, layout, order, arena, operands, key)?;
+                    let directory = buffers.directory(order);
+                    let mut access = fragments.access(movement, order, directory, ends, key)?;
                     if variant != Variant::Default {
                         access = access.by(variant);
                     }

@@ -4,11 +4,12 @@ use std::time::Instant;
 
 use serde_json::Map;
 
-use super::arms::{Buffers, Ground, PlannedArm, plan_arms};
+use super::arms::{Buffers, Ground, PlannedArm, payload_bytes, plan_arms};
+use super::fragments::{Ends, Fragments};
 use super::{Plan, Subject};
 use crate::device::{DeviceError, Launch, Movement, Span};
-use crate::kernel::{Access, GUARD_BYTES, Operands, Outcome, Verifier, copy_back, host_checksum};
-use crate::layout::{Layout, LayoutError, draw, mix};
+use crate::kernel::{GUARD_BYTES, Outcome, Verifier, host_checksum};
+use crate::layout::{Layout, draw, mix};
 use crate::measure::{self, Conduct, Measured, Ratio};
 use crate::record::{Arm, Check, CheckKind, Group, Order, Placement, Status, When};
 
@@ -26,21 +27,23 @@ pub(super) fn measure_group(
     group: &mut Group,
 ) -> Result<(), DeviceError> {
     let begin = Instant::now();
-    let layout = match plan.subject.has_layout() {
-        true => Some(plan.layout(ground.seed).map_err(refused)?),
+    let fragments = match plan.subject.has_layout() {
+        true => Some(Fragments::of(&plan.scene, ground)?),
         false => None,
     };
+    group.heap = fragments.as_ref().and_then(Fragments::heap_facts).cloned();
+    group.payload_bytes = payload_bytes(plan, fragments.as_ref());
     let verifier = Verifier::new(ground.device)?;
     let check = Checks { ground, plan, verifier: &verifier };
-    let footprint = part(ground.arena, 0, plan.spec.footprint_bytes)?;
+    let footprint = part(ground.arena, 0, plan.scene.footprint_bytes())?;
     check.source(footprint, When::Before, group)?;
-    let buffers = Buffers::allocate(ground, plan, layout.as_ref())?;
+    let buffers = Buffers::allocate(ground, plan, fragments.as_ref())?;
     if plan.subject == Subject::Ceiling {
         let destination = buffers.payload.span().address();
         group.placements.push(Placement::at(ground.arena.address(), destination));
     }
-    if let Some(layout) = &layout {
-        check.layout(layout, &buffers, group)?;
+    if let Some(fragments) = &fragments {
+        check.fragments(fragments, &buffers, group)?;
     }
     group.phases.prepare_ns += elapsed_ns(begin);
     if differs(group) {
@@ -50,8 +53,8 @@ pub(super) fn measure_group(
     let begin = Instant::now();
     buffers.fill_payload(ground, plan)?;
     let touched =
-        group.layout.as_ref().map_or(plan.spec.payload_bytes, |facts| facts.touched_bytes);
-    let mut arms = plan_arms(ground, plan, layout.as_ref(), touched, &buffers)?;
+        group.layout.as_ref().map_or(group.payload_bytes, |facts| facts.touched_bytes);
+    let mut arms = plan_arms(ground, plan, fragments.as_ref(), touched, &buffers)?;
     let mut poison = Poison { key: mix(ground.data_key ^ ground.seed), drawn: 0 };
     for arm in &mut arms {
         if arm.access.is_read() {
@@ -59,7 +62,7 @@ pub(super) fn measure_group(
         }
         check.arm(arm, &buffers, &mut poison, When::Before, group)?;
     }
-    if let Some(layout) = &layout {
+    if let Some(Fragments::Uniform(layout)) = &fragments {
         check.against_the_host(layout, &arms, group)?;
     }
     group.phases.verify_ns += elapsed_ns(begin);
@@ -84,7 +87,7 @@ pub(super) fn measure_group(
         check.arm(arm, &buffers, &mut poison, When::After, group)?;
     }
     let source = match plan.subject.movement() {
-        Some(Movement::ScatterCopy) => part(buffers.payload.span(), 0, plan.spec.payload_bytes)?,
+        Some(Movement::ScatterCopy) => part(buffers.payload.span(), 0, group.payload_bytes)?,
         _ => footprint,
     };
     check.source(source, When::After, group)?;
@@ -117,10 +120,6 @@ fn part(span: Span<'_>, offset: u64, bytes: u64) -> Result<Span<'_>, DeviceError
         entry: "group",
         what: format!("{bytes} bytes from {offset} on lie outside {}", span.bytes()),
     })
-}
-
-fn refused(error: LayoutError) -> DeviceError {
-    DeviceError::Refused { entry: "layout", what: error.to_string() }
 }
 
 /// Keys that poison destinations, a fresh one each time.
@@ -160,45 +159,29 @@ impl Checks<'_> {
         Ok(())
     }
 
-    /// The layout's metrics, and its indices. Each is checked before anything follows it: a wrong one
-    /// could lead a kernel to what is not there. After a mismatch nothing may be launched.
-    fn layout(
+    /// The layout's metrics, and its directories. Each is checked before anything follows it: a wrong
+    /// one could lead a kernel to what is not there. After a mismatch nothing may be launched.
+    fn fragments(
         &self,
-        layout: &Layout,
+        fragments: &Fragments,
         buffers: &Buffers,
         group: &mut Group,
     ) -> Result<(), DeviceError> {
-        let Ground { device, arena, data_key, .. } = *self.ground;
-        let find = |order: Order| buffers.indices.iter().find(|(own, _, _)| *own == order);
-        group.layout = match (find(Order::Sorted), find(Order::Scattered)) {
-            (Some((_, sorted, _)), Some((_, scattered, _))) => {
-                Some(layout.facts(sorted, scattered))
-            }
-            // Without indices: a strided gather, or competitors in one order only.
-            (_, scattered) => match layout.strided_facts() {
-                Some(facts) => Some(facts),
-                None => {
-                    let sorted = layout.index(&Order::Sorted).map_err(refused)?;
-                    scattered.map(|(_, scattered, _)| layout.facts(&sorted, scattered))
-                }
-            },
-        };
+        let Ground { arena, data_key, .. } = *self.ground;
+        group.layout = fragments.facts(&buffers.directories)?;
         let staging = buffers.payload.span();
-        for (order, on_host, index) in &buffers.indices {
-            let payload = part(staging, 0, staging.bytes().min(layout.payload_bytes()))?;
-            let operands =
-                Operands { index: Some(index.span()), payload: Some(payload), sums: None };
+        for (order, directory) in &buffers.directories {
+            let payload = part(staging, 0, staging.bytes().min(group.payload_bytes))?;
+            let ends = Ends { arena, payload: Some(payload), sums: None };
             let gather = Movement::GatherCopy;
-            let access = Access::of_layout(gather, layout, order, arena, operands, data_key)?;
+            let access = fragments.access(gather, order, Some(directory), ends, data_key)?;
             let outcome = self.verifier.check_index(&access)?;
             push(group, order.as_str(), CheckKind::Index, When::Before, outcome);
             if differs(group) {
                 return Ok(());
             }
-            // The layout itself, and what the device has no closed form to check against.
-            if *order == Order::Scattered || layout.slot(order, 0).is_none() {
-                let spans = (arena, index.span(), staging);
-                let outcome = copy_back(device, layout, order, on_host, spans, data_key)?;
+            let spans = (arena, staging);
+            if let Some(outcome) = fragments.copy_back(order, directory, spans, self.ground)? {
                 push(group, order.as_str(), CheckKind::CopyBack, When::Before, outcome);
             }
         }
@@ -311,7 +294,7 @@ fn rounds(
     let ends = Ratio { numerator: 0, denominator: arms.len().saturating_sub(1) };
     let ratio =
         ratio("packed", "scattered").or_else(|| ratio("driver_copy", "copy")).unwrap_or(ends);
-    let order_key = mix(ground.seed ^ mix(plan.spec.footprint_bytes ^ plan.spec.fragment_bytes));
+    let order_key = mix(ground.seed ^ mix(plan.scene.footprint_bytes() ^ plan.scene.fragment_bytes().unwrap_or(0)));
     measure::measure(ground.device, &launches, ratio, plan.budget(), order_key, conduct)
 }
 

@@ -4,6 +4,8 @@ mod aids;
 mod arms;
 mod bandwidth;
 mod case;
+mod fragments;
+mod heap_cache;
 mod heaps;
 mod placements;
 mod plan;

@@ -155,6 +155,11 @@ impl Scene {
         }
     }
 
+    /// How far the slots of fragments of one length lie behind an aligned address.
+    pub fn offset_bytes(&self) -> u64 {
+        self.spec().map_or(0, |spec| spec.offset_bytes)
+    }
+
     /// What the fragments stand for.
     pub fn mechanism(&self) -> Mechanism {
         match self {

@@ -9,6 +9,8 @@ use super::Plan;
 use super::aids::{Aids, State};
 use super::arms::Ground;
 use super::bandwidth;
+use super::heap_cache::HeapCache;
+use super::scene::Scene;
 use crate::device::{Buffer, Device, DeviceError, Movement, Span};
 use crate::kernel::fill;
 use crate::layout::mix;
@@ -37,6 +39,7 @@ pub struct Session {
     seed: u64,
     pub(super) memory_limit_bytes: u64,
     pub(super) state: State,
+    heaps: HeapCache,
 }
 
 impl Session {
@@ -49,6 +52,7 @@ impl Session {
             seed,
             memory_limit_bytes,
             state: State::default(),
+            heaps: HeapCache::default(),
         }
     }
 
@@ -84,6 +88,15 @@ impl Session {
     }
 
     fn measure_once(&mut self, plan: &Plan, group: &mut Group) -> Result<(), DeviceError> {
+        if let Scene::Aged(heap) = &plan.scene {
+            let begin = Instant::now();
+            let aged = self.heaps.layout(heap, self.seed);
+            group.phases.prepare_ns += begin.elapsed().as_nanos() as u64;
+            if let Err(why) = aged {
+                skip(group, why);
+                return Ok(());
+            }
+        }
         match self.prepare(plan, group)? {
             true => self.measure(plan, Count::Found { parts: 1 }, group),
             false => Ok(()),
@@ -145,8 +158,13 @@ impl Session {
         })?;
         let aids = Aids::new(&*self.device, self.eviction_bytes(plan))?;
         let steady = aids.steady(&*self.device, arena, &self.state)?;
-        let ground =
-            Ground { device: &*self.device, arena, seed: self.seed, data_key: self.data_key() };
+        let ground = Ground {
+            device: &*self.device,
+            arena,
+            seed: self.seed,
+            data_key: self.data_key(),
+            heaps: &self.heaps,
+        };
         let conduct = Conduct { steady, evict: aids.evict()?, count };
         let measured = bandwidth::measure_group(&ground, plan, &conduct, group);
         self.state.update(group.sentinel.as_ref(), plan.extra_bytes());
@@ -229,7 +247,8 @@ mod tests {
         assert_eq!(session(room - 1).eviction_bytes(&small), 0);
         assert_eq!(session(1 << 40).eviction_bytes(&plan("gather_read", "footprint=2GiB")), 0);
         let mut writes = plan("gather_copy", "footprint=2GiB");
-        writes.spec.payload_bytes = 1 << 20;
+        let Scene::Uniform(spec) = &mut writes.scene else { panic!("fragments of one length") };
+        spec.payload_bytes = 1 << 20;
         assert_eq!(session(1 << 40).eviction_bytes(&writes), 0);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Figure, Flag, Metric, Row, dropped, group_flags};
 use crate::measure::known_l2_bytes;
-use crate::record::{Arm, Group, PatternName, Run, Status};
+use crate::record::{Arm, Group, HeapFacts, PatternName, Run, Status, size};
 
 /// Where a row comes from.
 pub struct Source<'a> {
@@ -144,8 +144,8 @@ impl Source<'_> {
             pattern: group.pattern.clone(),
             order: None,
             backing: Some("plain".to_owned()),
-            allocator: None,
-            state: None,
+            allocator: group.heap.as_ref().map(|heap| heap.policy.clone()),
+            state: group.heap.as_ref().map(state_of),
             parameters: self.parameters(),
             fragment_bytes: group.fragment_bytes,
             alignment_bytes: group.alignment_bytes,
@@ -154,7 +154,7 @@ impl Source<'_> {
             touched_bytes: None,
             index_bytes: None,
             request_bytes: None,
-            live_blocks: None,
+            live_blocks: group.heap.as_ref().map(|heap| heap.live_blocks),
             metric,
             unit: metric.unit(),
             baseline: None,
@@ -188,7 +188,14 @@ impl Source<'_> {
             Some(_) => self.group.l2_evicted.then(|| "evicted".to_owned()),
         };
         let index = self.group.layout.as_ref().map(|layout| layout.index_entry_bytes);
+        let heap = self.group.heap.as_ref();
+        let heap = |text: fn(&HeapFacts) -> String| heap.map(text);
         [
+            ("sizes", heap(|heap| heap.sizes.clone())),
+            ("occupancy_percent", heap(|heap| heap.occupancy_percent.to_string())),
+            ("median_hole_bytes", heap(|heap| heap.median_hole_bytes.to_string())),
+            ("stop", heap(|heap| heap.stop.clone())),
+            ("layout_hash", heap(|heap| heap.layout_hash.clone())),
             ("index_entry_bytes", index.map(|bytes| bytes.to_string())),
             ("l2", l2),
             ("dropped_rounds", (self.dropped_rounds > 0).then(|| self.dropped_rounds.to_string())),
@@ -202,6 +209,11 @@ impl Source<'_> {
         .collect::<Vec<_>>()
         .join(";")
     }
+}
+
+/// The state of a heap as tables name it: by the median hole that was asked for.
+fn state_of(heap: &HeapFacts) -> String {
+    format!("hole={}", size::exact(heap.hole_bytes))
 }
 
 /// A host's name is the processor's or none at all; neither may pass for a GPU's.
