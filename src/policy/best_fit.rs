@@ -51,12 +51,12 @@ fn free(Entry { key, bytes, node }: Entry<u128>) -> Free {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::tests::{addresses, arena};
-    use crate::policy::{HoleOrder, Params, Policy};
+    use crate::policy::tests::{addresses, arena, whole};
+    use crate::policy::{HoleOrder, Policy};
 
     #[test]
     fn the_shortest_hole_that_fits_is_taken_and_of_equals_the_lowest() {
-        let mut policy = BestFit::new(arena(), &Params::default()).unwrap();
+        let mut policy = BestFit::new(arena(), &whole()).unwrap();
         let blocks = [4, 1, 3, 1, 2, 1, 3, 1].map(|units| policy.allocate(256 * units).unwrap());
         let at = |n: usize| blocks[n].address;
         for n in [0, 6, 4, 2] {

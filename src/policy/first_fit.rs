@@ -61,12 +61,12 @@ impl From<Entry<u64>> for Free {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::tests::{addresses, arena};
-    use crate::policy::{HoleOrder, Params, Policy};
+    use crate::policy::tests::{addresses, arena, whole};
+    use crate::policy::{HoleOrder, Policy};
 
     #[test]
     fn the_lowest_hole_that_fits_is_taken() {
-        let mut policy = FirstFit::new(arena(), &Params::default()).unwrap();
+        let mut policy = FirstFit::new(arena(), &whole()).unwrap();
         let blocks = [4, 1, 1, 1, 2, 1].map(|units| policy.allocate(256 * units).unwrap());
         let at = |n: usize| blocks[n].address;
         for n in [4, 2, 0] {

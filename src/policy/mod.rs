@@ -7,24 +7,36 @@
 mod address_map;
 mod best_fit;
 mod blocks;
+mod buddy;
 mod coalescing;
+#[cfg(test)]
+mod conformance;
 mod first_fit;
+mod lists;
+mod name;
 mod next_fit;
 mod params;
 mod shared;
 mod simulated;
+mod size_classes;
+mod slab;
 mod source;
+mod spacing;
 #[cfg(test)]
 mod tests;
 mod tree;
 
 pub use best_fit::BestFit;
+pub use buddy::Buddy;
 pub use coalescing::Coalescing;
 pub use first_fit::FirstFit;
+pub use name::{PolicyName, UnknownPolicy};
 pub use next_fit::NextFit;
 pub use params::{CUDA_ALIGNMENT_BYTES, Growth, Params, ParamsError};
 pub use shared::Shared;
 pub use simulated::{Calls, Placement, SimulatedSource, SimulationError};
+pub use size_classes::SizeClasses;
+pub use slab::Slab;
 pub use source::{Region, Source, SourceError};
 
 use address_map::AddressMap;

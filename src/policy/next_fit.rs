@@ -61,12 +61,12 @@ impl Search for Roving {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::tests::{addresses, arena};
-    use crate::policy::{HoleOrder, Params, Policy};
+    use crate::policy::tests::{addresses, arena, whole};
+    use crate::policy::{HoleOrder, Policy};
 
     #[test]
     fn the_search_goes_on_where_it_ended_and_round_the_end() {
-        let mut policy = NextFit::new(arena(), &Params::default()).unwrap();
+        let mut policy = NextFit::new(arena(), &whole()).unwrap();
         let blocks = [1; 8].map(|units| policy.allocate(256 * units).unwrap());
         let at = |n: usize| blocks[n].address;
         for n in [1, 3, 5] {

@@ -137,6 +137,18 @@ impl SimulatedSource {
         self.calls
     }
 
+    /// Whether every byte of a part, which may lie in several regions, is memory that is handed out.
+    #[cfg(test)]
+    pub(in crate::policy) fn is_held(&self, part: Region) -> bool {
+        let around = self.regions.range(..=part.address).next_back();
+        let Some((&address, held)) = around else { return false };
+        let end = part.end().min(address + held.bytes).max(part.address);
+        let here = Region { bytes: end - part.address, ..part };
+        let rest = Region { address: end, bytes: part.end() - end };
+        let is_mapped = held.mapped.as_ref().is_none_or(|mapped| mapped.holds(here));
+        here.bytes > 0 && is_mapped && (rest.bytes == 0 || self.is_held(rest))
+    }
+
     /// Whole granules; 0 bytes are taken for 1.
     fn whole(&self, bytes: u64) -> Option<u64> {
         bytes.max(1).checked_next_multiple_of(self.granule_bytes)
