@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::harness::{Distribution, Recipe};
+use crate::harness::{Distribution, Recipe, Scale};
 use crate::layout::{Layout, LayoutError, Spec, UNIT_BYTES};
 use crate::policy::PolicyName;
 use crate::record::{Mechanism, PatternName, Refined, size};
@@ -63,6 +63,7 @@ impl Heap {
     pub fn recipe(&self, seed: u64) -> Recipe {
         Recipe {
             occupancy_percent: self.occupancy_percent,
+            scale: Scale::Level,
             ..Recipe::new(self.sizes, self.heap_bytes, self.hole_bytes, seed)
         }
     }

@@ -5,9 +5,11 @@ use super::metrics::median_bytes;
 use super::{Aged, HarnessError, Reached, Recipe, Stop};
 use crate::policy::{HoleOrder, Policy};
 
-/// The share of its occupancy that a heap has to reach when it is filled, in percent. Less is lost
-/// to blocks that no longer fit their class.
+/// The share of its occupancy that a policy has to reach when it is filled, in percent.
 const LEAST_FILL_PERCENT: u128 = 97;
+
+/// The fewest blocks that are called a state.
+const LEAST_BLOCKS: u64 = 256;
 
 /// A steady median falls by less than one of so many parts.
 const STEADY_PART: u64 = 16;
@@ -22,7 +24,8 @@ const LEAST_TURNOVER: u64 = 8;
 /// falls, from all that is free in one piece to what this policy makes of this program. Ageing ends
 /// when it has come down to the level, when it falls no more, or when the operations are used up;
 /// what was reached stands in [`Aged::reached`]. It is looked at each time the operations have grown
-/// by an eighth, when every class is full.
+/// by an eighth, when every class is full. It may jump: as long as one piece holds more than half of
+/// what is free, its length is the median.
 ///
 /// # Errors
 ///
@@ -37,10 +40,22 @@ pub fn age(policy: &mut dyn Policy, recipe: &Recipe) -> Result<Aged, HarnessErro
     }
     let scale_shift = recipe.scale_shift(policy.alignment_bytes());
     let live_bytes = recipe.live_bytes();
+    let blocks = recipe.distribution.expected_blocks(live_bytes, scale_shift);
+    if blocks < LEAST_BLOCKS {
+        return Err(HarnessError::TooFewBlocks {
+            distribution: recipe.distribution.name(),
+            heap_bytes,
+            blocks,
+            least_blocks: LEAST_BLOCKS,
+            would_work_bytes: heap_bytes.saturating_mul(LEAST_BLOCKS.div_ceil(blocks.max(1))),
+        });
+    }
     let mut churn = Churn::new(policy, recipe.distribution, live_bytes, scale_shift, recipe.key());
     churn.fill()?;
     let usage = churn.policy().usage();
-    if u128::from(usage.requested_bytes) * 100 < u128::from(live_bytes) * LEAST_FILL_PERCENT {
+    let is_short =
+        u128::from(usage.requested_bytes) * 100 < u128::from(live_bytes) * LEAST_FILL_PERCENT;
+    if is_short && churn.refusals > 0 {
         let reached = u128::from(usage.requested_bytes) * 100 / u128::from(heap_bytes);
         return Err(HarnessError::Unreachable {
             policy: name,
@@ -72,10 +87,11 @@ fn wear(churn: &mut Churn<'_>, recipe: &Recipe) -> Result<(Stop, u64), HarnessEr
     loop {
         let worn = churn.operations - filled;
         let median = median_free_bytes(churn.policy(), recipe.heap_bytes);
-        if median <= recipe.level_bytes {
+        // 0 where nothing is free: there is no state until something is.
+        if 0 < median && median <= recipe.level_bytes {
             return Ok((Stop::Level, median));
         }
-        if median < least - least / STEADY_PART {
+        if 0 < median && median < least - least / STEADY_PART {
             (least, fell_at) = (median, worn);
         }
         if worn >= (2 * fell_at).max(LEAST_TURNOVER * live_blocks) {

@@ -2,7 +2,7 @@
 
 use super::churn::{Churn, Live};
 use super::{HarnessError, Reached, Recipe};
-use crate::layout::{Fragment, LEAST_UNIT_BYTES, UNIT_BYTES};
+use crate::layout::{Extents, Fragment, LEAST_UNIT_BYTES, UNIT_BYTES};
 use crate::policy::{Hole, HoleOrder};
 
 /// A heap that a program has used for a while: where its blocks lie, and where its holes.
@@ -98,8 +98,8 @@ impl Aged {
 /// # Errors
 ///
 /// [`HarnessError::Layout`] where the policy has handed out what is no layout.
-pub fn live_layout(aged: &Aged) -> Result<Vec<Fragment>, HarnessError> {
-    Ok(aged.live.clone())
+pub fn live_layout(aged: &Aged) -> Result<Extents, HarnessError> {
+    Ok(Extents::new(aged.live.clone(), aged.footprint_bytes)?)
 }
 
 /// The layout of a payload that lies in the holes: each hole filled with whole units, one after the
@@ -112,7 +112,7 @@ pub fn holes_layout(
     aged: &Aged,
     payload_bytes: u64,
     order: HoleOrder,
-) -> Result<Vec<Fragment>, HarnessError> {
+) -> Result<Extents, HarnessError> {
     let unit_bytes = aged.unit_bytes;
     if payload_bytes == 0 || !payload_bytes.is_multiple_of(unit_bytes) {
         return Err(HarnessError::UnevenPayload { payload_bytes, unit_bytes });
@@ -130,5 +130,5 @@ pub fn holes_layout(
         let held_bytes = payload_bytes - left;
         return Err(HarnessError::HolesTooSmall { policy: aged.policy, payload_bytes, held_bytes });
     }
-    Ok(fragments)
+    Ok(Extents::new(fragments, aged.footprint_bytes)?)
 }

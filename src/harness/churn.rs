@@ -4,8 +4,11 @@ use super::HarnessError;
 use super::distribution::{Class, Distribution, Lifetime, Sampler};
 use crate::policy::{Policy, PolicyError};
 
-/// Refusals in a row after which a heap counts as full.
-const REFUSALS_IN_A_ROW: u32 = 64;
+/// Sizes in a row that do not fit what is left of a class's share, after which it counts as full.
+const MISFITS_IN_A_ROW: u32 = 8;
+
+/// The address of a block that the policy refused: it lives elsewhere.
+const ELSEWHERE: u64 = u64::MAX;
 
 /// A block that lives.
 #[derive(Clone, Copy, Debug)]
@@ -17,10 +20,14 @@ pub(super) struct Live {
 }
 
 /// A program: what of it lives, how it goes on. Every step is O(1), whatever lives.
+///
+/// A block that the policy refuses lives elsewhere until it ends, as data that were spilled to a
+/// host's memory: so sizes and lifetimes stay those of the distribution, and what the policy cannot
+/// hold is missing from the heap. Without it large blocks would give way to small ones by and by.
 pub(super) struct Churn<'a> {
     policy: &'a mut dyn Policy,
     distribution: Distribution,
-    scale_shift: u32,
+    scale_shift: i32,
     sampler: Sampler,
     /// Draws of the classes whose blocks end.
     draws: Vec<u64>,
@@ -53,7 +60,7 @@ impl<'a> Churn<'a> {
         policy: &'a mut dyn Policy,
         distribution: Distribution,
         live_bytes: u64,
-        scale_shift: u32,
+        scale_shift: i32,
         key: u64,
     ) -> Self {
         let sampler = Sampler::new(distribution, scale_shift, key);
@@ -78,25 +85,21 @@ impl<'a> Churn<'a> {
         }
     }
 
-    /// Allocates until every class has its share: until its next block would be too much, or the
-    /// policy refuses again and again.
+    /// Allocates until every class has its share.
     pub(super) fn fill(&mut self) -> Result<(), HarnessError> {
-        let mut open = vec![true; self.classes.len()];
+        let mut misfits = vec![0; self.classes.len()];
         let mut draws = self.sampler.draws(|_, _| true);
-        let mut refusals = 0;
         while let Some(class) = self.sampler.class(&draws) {
             let bytes = self.sampler.size(class);
             let books = &self.classes[class];
-            if books.live_bytes + bytes > books.budget_bytes {
-                open[class] = false;
-                draws = self.sampler.draws(|number, _| open[number]);
-            } else if self.allocate(class, bytes)? {
-                refusals = 0;
-            } else {
-                refusals += 1;
-                if refusals == REFUSALS_IN_A_ROW {
-                    break;
-                }
+            if books.live_bytes + bytes <= books.budget_bytes {
+                misfits[class] = 0;
+                self.allocate(class, bytes)?;
+                continue;
+            }
+            misfits[class] += 1;
+            if misfits[class] == MISFITS_IN_A_ROW {
+                draws = self.sampler.draws(|number, _| misfits[number] < MISFITS_IN_A_ROW);
             }
         }
         Ok(())
@@ -110,45 +113,48 @@ impl<'a> Churn<'a> {
             self.classes[class].blocks.end_some(&mut self.sampler, &mut self.ended);
             self.free_ended(class)?;
         }
-        self.allocate(class, bytes).map(|_| ())
+        self.allocate(class, bytes)
     }
 
-    /// Whether there is a block now.
-    fn allocate(&mut self, class: usize, bytes: u64) -> Result<bool, HarnessError> {
+    fn allocate(&mut self, class: usize, bytes: u64) -> Result<(), HarnessError> {
         self.operations += 1;
-        match self.policy.allocate(bytes) {
-            Ok(block) => {
-                let live = Live { address: block.address, requested_bytes: bytes, made: self.made };
-                self.made += 1;
-                let books = &mut self.classes[class];
-                books.live_bytes += bytes;
-                books.blocks.add(live, &mut self.sampler);
-                Ok(true)
-            }
+        let address = match self.policy.allocate(bytes) {
+            Ok(block) => block.address,
             Err(PolicyError::OutOfMemory { .. }) => {
                 self.refusals += 1;
-                Ok(false)
+                ELSEWHERE
             }
-            Err(refusal @ PolicyError::Size { .. }) => Err(HarnessError::Sizes {
-                policy: self.policy.name(),
-                distribution: self.distribution.name(),
-                largest_bytes: self.distribution.largest_bytes(self.scale_shift),
-                refusal,
-            }),
-            Err(failure) => Err(HarnessError::Policy { policy: self.policy.name(), failure }),
-        }
+            Err(refusal @ PolicyError::Size { .. }) => {
+                return Err(HarnessError::Sizes {
+                    policy: self.policy.name(),
+                    distribution: self.distribution.name(),
+                    largest_bytes: self.distribution.largest_bytes(self.scale_shift),
+                    refusal,
+                });
+            }
+            Err(failure) => return Err(self.failed(failure)),
+        };
+        let live = Live { address, requested_bytes: bytes, made: self.made };
+        self.made += 1;
+        let books = &mut self.classes[class];
+        books.live_bytes += bytes;
+        books.blocks.add(live, &mut self.sampler);
+        Ok(())
     }
 
     fn free_ended(&mut self, class: usize) -> Result<(), HarnessError> {
-        let policy = &mut *self.policy;
-        for live in self.ended.drain(..) {
-            self.operations += 1;
+        while let Some(live) = self.ended.pop() {
             self.classes[class].live_bytes -= live.requested_bytes;
-            policy
-                .free(live.address)
-                .map_err(|failure| HarnessError::Policy { policy: policy.name(), failure })?;
+            if live.address != ELSEWHERE {
+                self.operations += 1;
+                self.policy.free(live.address).map_err(|failure| self.failed(failure))?;
+            }
         }
         Ok(())
+    }
+
+    fn failed(&self, failure: PolicyError) -> HarnessError {
+        HarnessError::Policy { policy: self.policy.name(), failure }
     }
 
     /// The policy that is aged.
@@ -156,10 +162,10 @@ impl<'a> Churn<'a> {
         self.policy
     }
 
-    /// All live blocks in the order in which they were made.
+    /// All live blocks of the policy in the order in which they were made.
     pub(super) fn into_live(self) -> Vec<Live> {
-        let mut live: Vec<Live> =
-            self.classes.into_iter().flat_map(|books| books.blocks.into_all()).collect();
+        let all = self.classes.into_iter().flat_map(|books| books.blocks.into_all());
+        let mut live: Vec<Live> = all.filter(|live| live.address != ELSEWHERE).collect();
         live.sort_unstable_by_key(|live| live.made);
         live
     }
@@ -203,23 +209,23 @@ impl Blocks {
         }
     }
 
-    /// Moves those that end next to `ended`, in the order in which they are freed.
+    /// Moves those that end next to `ended`, the last to be freed first.
     #[inline]
     fn end_some(&mut self, sampler: &mut Sampler, ended: &mut Vec<Live>) {
         match self {
             Blocks::Lasting(_) => {}
             Blocks::Reverse(blocks) => {
                 let depth = sampler.below(blocks.len() as u64) as usize;
-                ended.extend(blocks.drain(depth..).rev());
+                ended.extend(blocks.drain(depth..));
             }
             Blocks::Memoryless(blocks) => {
                 let any = sampler.below(blocks.len() as u64) as usize;
                 ended.push(blocks.swap_remove(any));
             }
-            Blocks::Together { groups, open, .. } if groups.is_empty() => ended.append(open),
-            Blocks::Together { groups, .. } => {
+            Blocks::Together { groups, open, .. } => {
                 let any = sampler.below(groups.len() as u64) as usize;
-                ended.extend(groups.swap_remove(any));
+                let group = if groups.is_empty() { open } else { &mut groups.swap_remove(any) };
+                ended.extend(group.drain(..).rev());
             }
         }
     }

@@ -40,10 +40,32 @@ pub enum HarnessError {
     #[error("a level of 0 bytes: no hole is as short; take 256B or more")]
     NoLevel,
     /// A scale that leaves nothing of any size.
-    #[error("sizes divided by 2^{scale_shift}: 2^{MAX_SCALE_SHIFT} is the most")]
+    #[error(
+        "sizes divided by 2^{scale_shift}: the exponent must be from -{MAX_SCALE_SHIFT} to \
+         {MAX_SCALE_SHIFT}"
+    )]
     Scale {
         /// The shift asked for.
-        scale_shift: u32,
+        scale_shift: i32,
+    },
+    /// A heap that holds too few blocks to have a state.
+    #[error(
+        "a heap of {} holds about {blocks} blocks of {distribution} in this scale, and {least_blocks} \
+         are the least: take a heap of {} or more, or shorter blocks",
+        size::exact(*.heap_bytes),
+        size::exact(*.would_work_bytes)
+    )]
+    TooFewBlocks {
+        /// The distribution.
+        distribution: &'static str,
+        /// The heap asked for.
+        heap_bytes: u64,
+        /// About how many blocks it holds.
+        blocks: u64,
+        /// The least that do.
+        least_blocks: u64,
+        /// A heap that holds as many.
+        would_work_bytes: u64,
     },
     /// A policy that holds blocks of somebody else.
     #[error("{policy} holds {live_blocks} live blocks already: age a new one")]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Distribution, HarnessError};
+use super::{Distribution, HarnessError, MAX_SCALE_SHIFT};
 use crate::layout::draw;
 use crate::policy::Usage;
 
@@ -19,14 +19,18 @@ pub const LIVE_BLOCKS: u64 = 100_000;
 /// Calls of the policy after which ageing ends, where no limit is asked for.
 pub const LIMIT_OPERATIONS: u64 = 50_000_000;
 
-/// How the sizes of a distribution are fitted to a heap.
+/// How the sizes of a distribution are fitted to a heap. The first two leave blocks a mean size of at
+/// least 4 times the policy's alignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scale {
-    /// Divided by the least power of two with which so many blocks live, as long as their mean size
-    /// stays at 4 times the policy's alignment.
+    /// Divided by the least power of two with which so many blocks live. The larger the heap, the
+    /// longer its holes.
     Blocks(u64),
-    /// Divided by 2 to this power.
-    Shift(u32),
+    /// Times the power of two that brings the [typical](Distribution::typical_bytes) size to one to
+    /// two times the level: then holes of that length are what most policies come to.
+    Level,
+    /// Divided by 2 to this power; multiplied where it is negative.
+    Shift(i32),
 }
 
 /// What is asked of an ageing.
@@ -50,14 +54,15 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// The usual recipe: three quarters of the heap, scaled for [`LIVE_BLOCKS`], up to
-    /// [`LIMIT_OPERATIONS`].
+    /// The usual recipe: 90 % of the heap, sizes scaled for [`LIVE_BLOCKS`], up to
+    /// [`LIMIT_OPERATIONS`]. With less of the heap in use many policies keep most of what is free in
+    /// one piece, and no level is reached.
     pub fn new(distribution: Distribution, heap_bytes: u64, level_bytes: u64, seed: u64) -> Self {
         Self {
             distribution,
             seed,
             heap_bytes,
-            occupancy_percent: 75,
+            occupancy_percent: 90,
             level_bytes,
             limit_operations: LIMIT_OPERATIONS,
             scale: Scale::Blocks(LIVE_BLOCKS),
@@ -70,18 +75,22 @@ impl Recipe {
     }
 
     /// The shift of sizes for a policy with this alignment.
-    pub(super) fn scale_shift(&self, alignment_bytes: u64) -> u32 {
+    pub fn scale_shift(&self, alignment_bytes: u64) -> i32 {
+        let (distribution, live_bytes) = (self.distribution, self.live_bytes());
+        let least_mean_bytes = alignment_bytes.saturating_mul(4);
         match self.scale {
             Scale::Shift(shift) => shift,
             Scale::Blocks(blocks) => {
-                let least_mean_bytes = alignment_bytes.saturating_mul(4);
-                self.distribution.scale_shift_for(self.live_bytes(), blocks, least_mean_bytes)
+                distribution.shift_for_blocks(live_bytes, blocks, least_mean_bytes)
+            }
+            Scale::Level => {
+                distribution.shift_for_typical(self.level_bytes, live_bytes, least_mean_bytes)
             }
         }
     }
 
-    /// The key of the program's random choices. Level and limit take no part: all levels are stages
-    /// of one ageing.
+    /// The key of the program's random choices. Level and limit take no part: with sizes of one scale
+    /// all levels are stages of one ageing.
     pub(super) fn key(&self) -> u64 {
         let name = self.distribution.name().bytes().map(u64::from);
         name.chain([self.heap_bytes, u64::from(self.occupancy_percent)])
@@ -105,7 +114,7 @@ impl Recipe {
             return Err(HarnessError::NoLevel);
         }
         match self.scale {
-            Scale::Shift(shift) if shift > super::MAX_SCALE_SHIFT => {
+            Scale::Shift(shift) if shift.unsigned_abs() > MAX_SCALE_SHIFT.unsigned_abs() => {
                 Err(HarnessError::Scale { scale_shift: shift })
             }
             _ => Ok(()),
@@ -145,10 +154,10 @@ pub struct Reached {
     pub median_hole_bytes: u64,
     /// Calls of the policy, refused ones among them.
     pub operations: u64,
-    /// Allocations that it refused for want of memory; the program went on without them.
+    /// Allocations that it refused for want of memory. Such a block lives elsewhere until it ends.
     pub refusals: u64,
-    /// Sizes were divided by 2 to this power.
-    pub scale_shift: u32,
+    /// Sizes were divided by 2 to this power; multiplied where it is negative.
+    pub scale_shift: i32,
     /// What the policy holds.
     pub usage: Usage,
 }

@@ -24,8 +24,8 @@ pub struct HeapFacts {
     pub operations: u64,
     /// Requests that it refused for want of memory.
     pub refusals: u64,
-    /// Sizes of the distribution were divided by 2 to this power.
-    pub scale_shift: u32,
+    /// Sizes of the distribution were divided by 2 to this power; multiplied where it is negative.
+    pub scale_shift: i32,
     /// Live blocks.
     pub live_blocks: u64,
     /// Bytes that live blocks were requested with.

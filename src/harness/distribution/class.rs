@@ -34,6 +34,11 @@ pub struct Band {
 }
 
 impl Band {
+    /// The mean size in bytes.
+    pub(super) fn middle_bytes(&self) -> u64 {
+        (self.least_bytes + self.most_bytes) / 2
+    }
+
     /// A size of the band from a random number.
     #[inline]
     pub(super) fn size(&self, random: u64, grain_bytes: u64) -> u64 {
@@ -61,10 +66,13 @@ impl Class {
         self.bands.iter().map(|band| band.weight).sum()
     }
 
+    /// The sum of all bands' middles, each times its weight.
+    pub(super) fn weighted_bytes(&self) -> u64 {
+        self.bands.iter().map(|band| band.weight * band.middle_bytes()).sum()
+    }
+
     /// The mean size in bytes, rounded down.
     pub fn mean_bytes(&self) -> u64 {
-        let middle = |band: &Band| (band.least_bytes + band.most_bytes) / 2;
-        let sum: u64 = self.bands.iter().map(|band| band.weight * middle(band)).sum();
-        sum / self.weight()
+        self.weighted_bytes() / self.weight()
     }
 }

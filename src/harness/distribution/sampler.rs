@@ -9,7 +9,7 @@ pub(in crate::harness) struct Sampler {
     key: u64,
     drawn: u64,
     grain_bytes: u64,
-    scale_shift: u32,
+    scale_shift: i32,
     classes: Vec<Table>,
 }
 
@@ -21,7 +21,7 @@ struct Table {
 }
 
 impl Sampler {
-    pub(in crate::harness) fn new(distribution: Distribution, scale_shift: u32, key: u64) -> Self {
+    pub(in crate::harness) fn new(distribution: Distribution, scale_shift: i32, key: u64) -> Self {
         let classes = distribution.classes();
         let table = |class: &'static Class| Table {
             class,
