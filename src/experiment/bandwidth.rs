@@ -52,8 +52,7 @@ pub(super) fn measure_group(
 
     let begin = Instant::now();
     buffers.fill_payload(ground, plan)?;
-    let touched =
-        group.layout.as_ref().map_or(group.payload_bytes, |facts| facts.touched_bytes);
+    let touched = group.layout.as_ref().map_or(group.payload_bytes, |facts| facts.touched_bytes);
     let mut arms = plan_arms(ground, plan, fragments.as_ref(), touched, &buffers)?;
     let mut poison = Poison { key: mix(ground.data_key ^ ground.seed), drawn: 0 };
     for arm in &mut arms {
@@ -294,7 +293,9 @@ fn rounds(
     let ends = Ratio { numerator: 0, denominator: arms.len().saturating_sub(1) };
     let ratio =
         ratio("packed", "scattered").or_else(|| ratio("driver_copy", "copy")).unwrap_or(ends);
-    let order_key = mix(ground.seed ^ mix(plan.scene.footprint_bytes() ^ plan.scene.fragment_bytes().unwrap_or(0)));
+    let order_key =
+        mix(ground.seed
+            ^ mix(plan.scene.footprint_bytes() ^ plan.scene.fragment_bytes().unwrap_or(0)));
     measure::measure(ground.device, &launches, ratio, plan.budget(), order_key, conduct)
 }
 

@@ -140,7 +140,10 @@ impl Fragments {
     }
 
     /// The metrics of the layout, from the directories that there are.
-    pub fn facts(&self, directories: &[(Order, Directory)]) -> Result<Option<LayoutFacts>, DeviceError> {
+    pub fn facts(
+        &self,
+        directories: &[(Order, Directory)],
+    ) -> Result<Option<LayoutFacts>, DeviceError> {
         let layout = match self {
             Fragments::Uniform(layout) => layout,
             Fragments::Varied(layout) => return Ok(Some(layout.scattered.facts())),

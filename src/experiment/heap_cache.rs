@@ -85,7 +85,9 @@ fn age_heap(heap: &Heap, seed: u64) -> Result<Aged, String> {
     let recipe = heap.recipe(seed);
     let params = Params {
         growth: Growth::Whole,
-        block_bytes: heap.sizes.largest_bytes(recipe.scale_shift(Params::default().alignment_bytes)),
+        block_bytes: heap
+            .sizes
+            .largest_bytes(recipe.scale_shift(Params::default().alignment_bytes)),
         ..Params::default()
     };
     let mut policy = heap.policy.build(source, &params).map_err(|error| error.to_string())?;

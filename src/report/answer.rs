@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::case::Case;
 use super::causes::worst;
 use super::grid::spread;
+use super::heaps::placement;
 use super::text::{bytes, clean, listed, percent, rate, ratio, with_interval, wrapped};
 use super::threshold::shares;
 use crate::record::{Run, Status};
@@ -37,7 +38,9 @@ pub fn sentences(summary: &Summary) -> Vec<String> {
     let mut lines = vec![opening(run)];
     lines.extend(ceilings(run, &cases));
     lines.extend(curves(rows));
-    lines.push(meaning().to_owned());
+    let placement = placement(rows);
+    lines.push(meaning(!placement.is_empty()));
+    lines.extend(placement);
     lines.push(counts(&cases));
     lines.extend(spent(times));
     lines
@@ -219,10 +222,22 @@ fn why_not(curve: &[&Row]) -> String {
     )
 }
 
-fn meaning() -> &'static str {
-    "This is the price of indirect access: of rows behind an index, as in embeddings, sparse \
-     matrices and graphs. What an allocator's fragmentation costs (whole tensors placed apart, \
-     scattered physical pages) is not measured yet."
+fn meaning(has_placement: bool) -> String {
+    let apart = match has_placement {
+        true => {
+            "What it costs that an allocator places whole tensors apart follows; what scattered \
+                 physical pages cost is not measured yet."
+        }
+        false => {
+            "What an allocator's fragmentation costs is another question: of whole tensors \
+                  placed apart this run has no figure, and scattered physical pages are not \
+                  measured yet."
+        }
+    };
+    format!(
+        "This is the price of indirect access: of rows behind an index, as in embeddings, sparse \
+         matrices and graphs. {apart}"
+    )
 }
 
 /// How many groups were verified, failed and skipped.

@@ -63,6 +63,11 @@ impl<'a> Case<'a> {
         self.rows.iter().any(|row| row.metric == Metric::VariantRatio)
     }
 
+    /// Whether the group goes over an aged heap.
+    pub fn is_aged(&self) -> bool {
+        self.first().group_case().contains("/pattern=aged.")
+    }
+
     /// The rows of a metric, in their order.
     pub fn of_metric(&self, metric: Metric) -> impl Iterator<Item = &'a Row> {
         self.rows.iter().copied().filter(move |row| row.metric == metric)

@@ -69,7 +69,8 @@ pub fn variants(rows: &[Row]) -> Grid {
 /// One line for each group of a layout that has figures.
 pub fn accesses(rows: &[Row]) -> Grid {
     let measured = |case: &&Case<'_>| {
-        !case.is_ceiling() && !case.is_variants() && case.rate("scattered").is_some()
+        let is_other = case.is_ceiling() || case.is_variants() || case.is_aged();
+        !is_other && case.rate("scattered").is_some()
     };
     let body = Case::all(rows).iter().filter(measured).map(line).collect();
     let head = vec![
@@ -116,7 +117,7 @@ fn line(case: &Case<'_>) -> Vec<String> {
 }
 
 /// The flags in one cell, `host` apart: a host's page says so above its tables.
-fn told(flags: &BTreeSet<Flag>) -> String {
+pub(super) fn told(flags: &BTreeSet<Flag>) -> String {
     let told = flags.iter().filter(|flag| **flag != Flag::Host);
     told.map(|flag| flag.as_str()).collect::<Vec<_>>().join(";")
 }

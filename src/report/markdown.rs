@@ -4,6 +4,7 @@ use super::answer::{counts, sentences, subject};
 use super::case::Case;
 use super::escape::{code, escape};
 use super::grid::{Grid, accesses, ceilings, unmeasured, variants};
+use super::heaps::heaps;
 use super::provenance::{facts, hashes};
 use super::text::{or_dash, rate, ratio, small_ratio};
 use crate::summary::{Flag, Metric, Row, Summary};
@@ -33,6 +34,7 @@ fn page(summary: &Summary, is_one_of_many: bool) -> String {
     for (title, grid) in [
         ("## Ceilings", ceilings(rows)),
         ("## By layout", accesses(rows)),
+        ("## Aged heaps", heaps(rows)),
         ("## Competing kernels", variants(rows)),
     ] {
         if !grid.body.is_empty() {

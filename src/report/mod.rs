@@ -11,6 +11,7 @@ mod causes;
 mod escape;
 mod export;
 mod grid;
+mod heaps;
 mod markdown;
 mod plot;
 mod provenance;

@@ -21,9 +21,10 @@ pub struct BracketKey {
 }
 
 impl BracketKey {
-    /// The key of a `relative_bandwidth` row, with figures or without.
+    /// The key of a `relative_bandwidth` row over fragments of one length, with figures or without.
     pub fn of(row: &Row) -> Option<BracketKey> {
-        (row.metric == Metric::RelativeBandwidth).then_some(BracketKey {
+        let is_curve = row.metric == Metric::RelativeBandwidth && row.fragment_bytes.is_some();
+        is_curve.then_some(BracketKey {
             run: row.run.clone(),
             device: row.device.clone(),
             kernel: row.kernel.clone(),

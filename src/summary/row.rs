@@ -137,6 +137,12 @@ impl Row {
         self.case.rsplit_once("/arm=").map(|(_, arm)| arm)
     }
 
+    /// The value of a key of `parameters`.
+    pub fn parameter(&self, key: &str) -> Option<&str> {
+        let pairs = self.parameters.split(';').filter_map(|pair| pair.split_once('='));
+        pairs.into_iter().find(|(own, _)| *own == key).map(|(_, value)| value)
+    }
+
     /// The flags as they stand in the table: `;` between them.
     pub fn flags_text(&self) -> String {
         self.flags.iter().map(|flag| flag.as_str()).collect::<Vec<_>>().join(";")
