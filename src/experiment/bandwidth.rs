@@ -11,7 +11,7 @@ use crate::device::{DeviceError, Launch, Movement, Span};
 use crate::kernel::{GUARD_BYTES, Outcome, Verifier, host_checksum};
 use crate::layout::{Layout, draw, mix};
 use crate::measure::{self, Conduct, Measured, Ratio};
-use crate::record::{Arm, Check, CheckKind, Group, Order, Placement, Status, When};
+use crate::record::{Arm, Check, CheckKind, Group, Placement, Status, When};
 
 /// The name under which checks of the whole group stand.
 const GROUP: &str = "group";
