@@ -6,13 +6,13 @@
 
 mod address_map;
 mod best_fit;
-mod blocks;
 mod buddy;
 pub mod caching;
 mod coalescing;
 #[cfg(test)]
 mod conformance;
 mod first_fit;
+mod holes;
 mod lists;
 mod name;
 mod next_fit;
@@ -61,6 +61,13 @@ pub struct Hole {
     pub address: u64,
     /// Its length in bytes.
     pub bytes: u64,
+}
+
+impl Hole {
+    /// The address behind its last byte.
+    pub fn end(&self) -> u64 {
+        self.address + self.bytes
+    }
 }
 
 /// In which order holes are told.
