@@ -3,7 +3,7 @@
 //!
 //! A [`Recipe`] names a [`Distribution`] of sizes and lifetimes, a heap, its occupancy and the
 //! [level](Recipe::level_bytes) wanted; [`age`] runs that program on a policy and tells what it came
-//! to.
+//! to. A [`Preset`] is a situation that a reader may be in, with the fragments that it visits.
 
 mod age;
 mod aged;
@@ -12,12 +12,14 @@ mod distribution;
 mod error;
 pub mod metrics;
 mod names;
+mod preset;
 mod recipe;
 
 pub use age::age;
 pub use aged::{Aged, holes_layout, live_layout};
 pub use distribution::{Band, Class, Distribution, Lifetime, MAX_SCALE_SHIFT};
 pub use error::HarnessError;
+pub use preset::{Embedding, KvCache, NullMask, Optimizer, Preset, Situation};
 pub use recipe::{
     LEAST_HEAP_BYTES, LEVELS_BYTES, LIMIT_OPERATIONS, LIVE_BLOCKS, Reached, Recipe, Scale, Stop,
 };

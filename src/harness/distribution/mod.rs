@@ -13,7 +13,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::HarnessError;
-use super::names::{list, nearest};
+use super::names::{list, perhaps};
 use crate::layout::{LEAST_UNIT_BYTES, UNIT_BYTES};
 
 /// The most that sizes are shifted by, either way: far beyond what any heap calls for.
@@ -187,7 +187,7 @@ impl FromStr for Distribution {
         Distribution::ALL.into_iter().find(|known| known.name() == text).ok_or_else(|| {
             HarnessError::UnknownDistribution {
                 text: text.to_owned(),
-                nearest: nearest(text, names()),
+                perhaps: perhaps(text, names()),
                 known: list(names()),
             }
         })
@@ -206,7 +206,7 @@ mod tests {
             assert_eq!(distribution.to_string().parse(), Ok(distribution));
         }
         let error = "lognormal".parse::<Distribution>().unwrap_err().to_string();
-        assert!(error.contains("nearest is log_normal"), "{error}");
+        assert!(error.contains("`lognormal`, perhaps log_normal: there are"), "{error}");
         assert!(error.contains("training_step, inference_kv, data_frames"), "{error}");
     }
 

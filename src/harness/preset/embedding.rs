@@ -1,7 +1,7 @@
 //! Rows of an embedding table that a batch looks up.
 
 use super::Situation;
-use super::parameters::{Parameter, Unit, count};
+use super::parameters::Parameter;
 use crate::harness::HarnessError;
 use crate::layout::{Extents, Fragment, Permutation, draw};
 use crate::record::{Mechanism, size};
@@ -32,10 +32,11 @@ impl Embedding {
     pub(super) const NAME: &'static str = "embedding";
 
     pub(super) fn parameters(&mut self) -> Vec<Parameter<'_>> {
-        let row =
-            Parameter { key: "row", value: &mut self.row_bytes, least: 64, most: 4096, unit: Unit::Bytes };
-        let rows = count("rows", &mut self.rows, 1 << 40);
-        vec![row, rows, count("lookups", &mut self.lookups, 1 << 32)]
+        vec![
+            Parameter::bytes("row", &mut self.row_bytes, 64, 4096),
+            Parameter::count("rows", &mut self.rows, 1 << 40),
+            Parameter::count("lookups", &mut self.lookups, 1 << 32),
+        ]
     }
 
     pub(super) fn check(&self) -> Result<(), HarnessError> {

@@ -1,7 +1,7 @@
 //! A paged KV cache, as a decoding step reads it.
 
 use super::Situation;
-use super::parameters::{Parameter, count};
+use super::parameters::Parameter;
 use super::pool::{Load, Sequence, serve};
 use crate::harness::HarnessError;
 use crate::layout::{Extents, Fragment, LEAST_UNIT_BYTES, draw};
@@ -56,14 +56,14 @@ impl KvCache {
 
     pub(super) fn parameters(&mut self) -> Vec<Parameter<'_>> {
         vec![
-            count("layers", &mut self.layers, 1024),
-            count("heads", &mut self.heads, 1024),
-            count("head", &mut self.head, 4096),
-            count("element", &mut self.element_bytes, 8),
-            count("block", &mut self.block_tokens, 4096),
-            count("blocks", &mut self.blocks, 1 << 24),
-            count("sequences", &mut self.sequences, 4096),
-            count("tokens", &mut self.mean_tokens, 1 << 20),
+            Parameter::count("layers", &mut self.layers, 1024),
+            Parameter::count("heads", &mut self.heads, 1024),
+            Parameter::count("head", &mut self.head, 4096),
+            Parameter::count("element", &mut self.element_bytes, 8),
+            Parameter::count("block", &mut self.block_tokens, 4096),
+            Parameter::count("blocks", &mut self.blocks, 1 << 24),
+            Parameter::count("sequences", &mut self.sequences, 4096),
+            Parameter::count("tokens", &mut self.mean_tokens, 1 << 20),
         ]
     }
 

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::Situation;
-use super::parameters::{Parameter, count};
+use super::parameters::Parameter;
 use crate::harness::HarnessError;
 use crate::layout::{Extents, Fragment, below, draw, mix};
 use crate::record::Mechanism;
@@ -41,11 +41,11 @@ impl NullMask {
 
     pub(super) fn parameters(&mut self) -> Vec<Parameter<'_>> {
         vec![
-            count("columns", &mut self.columns, 4096),
-            count("rows", &mut self.rows, 1 << 34),
-            count("element", &mut self.element_bytes, 8),
-            count("null", &mut self.null_percent, 99),
-            count("run", &mut self.mean_run, 1 << 30),
+            Parameter::count("columns", &mut self.columns, 4096),
+            Parameter::count("rows", &mut self.rows, 1 << 34),
+            Parameter::count("element", &mut self.element_bytes, 8),
+            Parameter::count("null", &mut self.null_percent, 99),
+            Parameter::count("run", &mut self.mean_run, 1 << 30),
         ]
     }
 
@@ -135,7 +135,10 @@ mod tests {
             let expected = mask.rows * null_percent / 100;
             assert!(nulls.abs_diff(expected) < expected / 20, "{null_percent} {mean_run}: {nulls}");
             let mean = nulls as f64 / runs.len() as f64;
-            assert!((mean / mean_run as f64 - 1.0).abs() < 0.05, "{null_percent} {mean_run}: {mean}");
+            assert!(
+                (mean / mean_run as f64 - 1.0).abs() < 0.05,
+                "{null_percent} {mean_run}: {mean}"
+            );
         }
     }
 

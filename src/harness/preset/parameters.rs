@@ -1,60 +1,87 @@
 //! Parameters of situations, as users write them: `layers=32,heads=8`.
 
 use crate::harness::HarnessError;
-use crate::harness::names::{list, nearest};
+use crate::harness::names::{list, perhaps};
+use crate::policy::{PolicyName, UnknownPolicy};
 use crate::record::size;
 
 /// One parameter of a situation: its name, its place and what it may be.
 pub(super) struct Parameter<'a> {
     pub(super) key: &'static str,
-    pub(super) value: &'a mut u64,
-    pub(super) least: u64,
-    pub(super) most: u64,
-    pub(super) unit: Unit,
+    value: Value<'a>,
 }
 
-/// How a parameter is written.
+enum Value<'a> {
+    Number { place: &'a mut u64, least: u64, most: u64, unit: Unit },
+    Policy(&'a mut PolicyName),
+}
+
+/// How a number is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+enum Unit {
     /// A whole number.
     Count,
     /// A size: `512B`, `4KiB`.
     Bytes,
 }
 
-/// A parameter that counts.
-pub(super) fn count<'a>(key: &'static str, value: &'a mut u64, most: u64) -> Parameter<'a> {
-    Parameter { key, value, least: 1, most, unit: Unit::Count }
-}
+impl<'a> Parameter<'a> {
+    /// A number from 1 on.
+    pub(super) fn count(key: &'static str, place: &'a mut u64, most: u64) -> Self {
+        Self { key, value: Value::Number { place, least: 1, most, unit: Unit::Count } }
+    }
 
-impl Parameter<'_> {
+    /// A size.
+    pub(super) fn bytes(key: &'static str, place: &'a mut u64, least: u64, most: u64) -> Self {
+        Self { key, value: Value::Number { place, least, most, unit: Unit::Bytes } }
+    }
+
+    /// A policy by its name.
+    pub(super) fn policy(key: &'static str, place: &'a mut PolicyName) -> Self {
+        Self { key, value: Value::Policy(place) }
+    }
+
     fn set(&mut self, preset: &'static str, text: &str) -> Result<(), HarnessError> {
-        let refused = |reason: String| HarnessError::Parameter {
-            preset,
-            key: self.key,
-            text: text.to_owned(),
-            reason,
-        };
-        let value = match self.unit {
-            // Below, a size of 0 is out of range as well.
-            Unit::Count => text.parse().map_err(|_| refused("write a whole number".to_owned()))?,
-            Unit::Bytes => size::parse(text).map_err(|error| refused(error.to_string()))?,
-        };
-        *self.value = value;
+        let key = self.key;
+        let refused =
+            |reason: String| HarnessError::Parameter { preset, key, text: text.to_owned(), reason };
+        match &mut self.value {
+            Value::Number { place, unit: Unit::Count, .. } => {
+                **place = text.parse().map_err(|_| refused("write a whole number".to_owned()))?;
+            }
+            Value::Number { place, unit: Unit::Bytes, .. } => {
+                **place = size::parse(text).map_err(|error| refused(error.to_string()))?;
+            }
+            Value::Policy(place) => {
+                **place =
+                    text.parse().map_err(|error: UnknownPolicy| refused(error.to_string()))?;
+            }
+        }
         self.check(preset)
     }
 
     fn check(&self, preset: &'static str) -> Result<(), HarnessError> {
-        let Parameter { key, ref value, least, most, .. } = *self;
-        if (least..=most).contains(value) {
-            return Ok(());
+        match &self.value {
+            Value::Number { place, least, most, unit } if !(least..=most).contains(&&**place) => {
+                let [value, least, most] =
+                    [**place, *least, *most].map(|number| unit.write(number));
+                Err(HarnessError::OutOfRange { preset, key: self.key, value, least, most })
+            }
+            _ => Ok(()),
         }
-        let [value, least, most] = [**value, least, most].map(|number| self.write(number));
-        Err(HarnessError::OutOfRange { preset, key, value, least, most })
     }
 
-    fn write(&self, number: u64) -> String {
-        match self.unit {
+    fn write(&self) -> String {
+        match &self.value {
+            Value::Number { place, unit, .. } => format!("{}={}", self.key, unit.write(**place)),
+            Value::Policy(policy) => format!("{}={policy}", self.key),
+        }
+    }
+}
+
+impl Unit {
+    fn write(self, number: u64) -> String {
+        match self {
             Unit::Count => number.to_string(),
             Unit::Bytes => size::exact(number),
         }
@@ -75,7 +102,7 @@ pub(super) fn read(
             return Err(HarnessError::UnknownParameter {
                 preset,
                 text: part.to_owned(),
-                nearest: nearest(key, keys()),
+                perhaps: perhaps(key, keys()),
                 known: list(keys()),
             });
         };
@@ -98,6 +125,5 @@ pub(super) fn check(
 
 /// All parameters as [`read`] takes them.
 pub(super) fn write(parameters: &[Parameter<'_>]) -> String {
-    let pair = |known: &Parameter<'_>| format!("{}={}", known.key, known.write(*known.value));
-    parameters.iter().map(pair).collect::<Vec<_>>().join(",")
+    parameters.iter().map(Parameter::write).collect::<Vec<_>>().join(",")
 }
