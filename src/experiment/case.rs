@@ -2,9 +2,10 @@
 
 use super::heaps::occupancy_percent;
 use super::plan::{Plan, Subject};
-use super::scene::{Heap, Part, Scene};
+use super::scene::{Heap, Part, Scene, Staged};
 use super::suite::{Suite, default_payload, plan};
 use crate::device::Movement;
+use crate::harness::Preset;
 use crate::layout::{Layout, Pattern, Spec, UNIT_BYTES};
 use crate::record::{DeviceKind, Experiment, KernelName, PatternName, Refined, size};
 
@@ -32,6 +33,7 @@ pub fn parse_case(text: &str, suite: Suite, kind: &DeviceKind) -> Result<Plan, S
     let pattern: Refined<PatternName> = Refined::parse(keys.text("pattern").map_err(wrong)?);
     let (scene, names_payload) = match pattern.base {
         PatternName::Aged => (aged(subject, &pattern, &mut keys).map_err(wrong)?, false),
+        PatternName::Preset => (preset(subject, &pattern, &mut keys).map_err(wrong)?, false),
         _ => uniform(suite, kind, subject, &pattern, &mut keys).map_err(wrong)?,
     };
     keys.end().map_err(wrong)?;
@@ -112,6 +114,35 @@ fn uniform(
     Ok((Scene::Uniform(spec), payload_bytes != default))
 }
 
+/// A situation.
+fn preset(
+    subject: Subject,
+    pattern: &Refined<PatternName>,
+    keys: &mut Keys<'_>,
+) -> Result<Scene, String> {
+    goes_over_any_lengths(subject)?;
+    let name = pattern.refinement.as_deref().unwrap_or_default();
+    let text = match keys.take("with") {
+        None => name.to_owned(),
+        Some(own) => format!("{name}:{own}"),
+    };
+    let preset: Preset = text.parse().map_err(|error| format!("{error}"))?;
+    // Its sizes hardly depend on the seed.
+    Staged::new(preset, 1).map(Scene::Preset)
+}
+
+/// Whether the kernel takes fragments of varying length.
+fn goes_over_any_lengths(subject: Subject) -> Result<(), String> {
+    match subject {
+        Subject::Layout(movement) if movement.follows_index() => Ok(()),
+        _ => Err(format!(
+            "{} does not go over fragments of varying length: take gather_read, gather_copy or \
+             scatter_copy",
+            subject.kernel()
+        )),
+    }
+}
+
 /// An aged heap.
 fn aged(
     subject: Subject,
@@ -121,15 +152,7 @@ fn aged(
     let refinement = pattern.refinement.as_deref().unwrap_or_default();
     let part = Part::ALL.into_iter().find(|part| part.name() == refinement);
     let part = part.ok_or("pattern=aged is aged.live (the live blocks) or aged.holes")?;
-    match subject {
-        Subject::Layout(movement) if movement.follows_index() => {}
-        _ => {
-            return Err(format!(
-                "{} does not go over an aged heap: take gather_read, gather_copy or scatter_copy",
-                subject.kernel()
-            ));
-        }
-    }
+    goes_over_any_lengths(subject)?;
     let policy = keys.text("policy")?.parse().map_err(|error| format!("{error}"))?;
     let sizes = keys.text("sizes")?.parse().map_err(|error| format!("{error}"))?;
     let occupancy_percent = match keys.take("occupancy") {
@@ -227,6 +250,10 @@ mod tests {
             "bandwidth/kernel=strided_gather/pattern=aged.live/footprint=1GiB",
             "take gather_read",
         );
+        let preset = "bandwidth/kernel=gather_read/pattern=preset";
+        says(&format!("{preset}.kvcache"), "kv_cache");
+        says(&format!("{preset}.kv_cache/with=layers=0"), "layers");
+        says(&format!("{preset}.kv_cache/footprint=2GiB"), "footprint=2GiB");
         says("latency/kernel=x", "does not begin with an experiment");
         says("bandwidth/kernel=spread/pattern=shuffled", "no kernel `spread`");
         let scatter = "bandwidth/kernel=scatter_copy/pattern=random/fragment=64B/footprint=1MiB";

@@ -1,14 +1,13 @@
 //! The fragments of a group: of one length or of any, and how kernels find them on the device.
 
 use super::arms::Ground;
-use super::heap_cache::HeapLayout;
 use super::scene::Scene;
 use crate::device::{Buffer, DeviceError, Movement, Span};
 use crate::kernel::{
     Access, ExtentOperands, Operands, Outcome, TableBuffers, copy_back, copy_back_extents,
     extents_staging_bytes, staging_bytes,
 };
-use crate::layout::{Extents, Index, Layout};
+use crate::layout::{EntryForm, Extents, Index, Layout};
 use crate::record::{HeapFacts, LayoutFacts, Order};
 
 /// The fragments of a group.
@@ -16,7 +15,7 @@ pub(super) enum Fragments {
     /// Of one length.
     Uniform(Layout),
     /// Of any lengths, for each order.
-    Varied(HeapLayout),
+    Varied(VariedLayout),
 }
 
 /// How kernels find the fragments of one order.
@@ -55,6 +54,10 @@ impl Fragments {
             Scene::Aged(heap) => {
                 ground.heaps.layout(heap, ground.seed).map(Fragments::Varied).map_err(refused)
             }
+            Scene::Preset(staged) => {
+                let situation = staged.preset.situation(ground.seed).map_err(refused)?;
+                Ok(Fragments::Varied(VariedLayout::of(situation.extents, None)))
+            }
         }
     }
 
@@ -62,7 +65,7 @@ impl Fragments {
     pub fn heap_facts(&self) -> Option<&HeapFacts> {
         match self {
             Fragments::Uniform(_) => None,
-            Fragments::Varied(layout) => Some(&layout.facts),
+            Fragments::Varied(layout) => layout.heap.as_ref(),
         }
     }
 
@@ -196,7 +199,26 @@ impl Fragments {
     }
 }
 
-impl HeapLayout {
+/// Fragments of any lengths in every order, with entries of one form.
+pub(super) struct VariedLayout {
+    packed: Extents,
+    sorted: Extents,
+    scattered: Extents,
+    /// The heap that they lie in, where it is one.
+    heap: Option<HeapFacts>,
+}
+
+impl VariedLayout {
+    /// Fragments in their own order, and what else they are compared in.
+    pub fn of(scattered: Extents, heap: Option<HeapFacts>) -> VariedLayout {
+        let (packed, sorted) = (scattered.packed(), scattered.sorted());
+        let forms = [&packed, &sorted, &scattered].map(Extents::entry_form);
+        let form = forms.into_iter().max().unwrap_or(EntryForm::Narrow);
+        let [packed, sorted, scattered] =
+            [packed, sorted, scattered].map(|extents| extents.with_entries_at_least(form));
+        VariedLayout { packed, sorted, scattered, heap }
+    }
+
     /// The extents of an order.
     fn extents(&self, order: &Order) -> Result<&Extents, DeviceError> {
         match order {

@@ -5,9 +5,10 @@ use std::rc::Rc;
 
 use serde_json::Map;
 
+use super::fragments::VariedLayout;
 use super::scene::{GRANULE_BYTES, Heap, Part};
 use crate::harness::{Aged, age, holes_layout, live_layout, metrics};
-use crate::layout::{EntryForm, Extents};
+use crate::layout::{Extents, Fragment, UNIT_BYTES};
 use crate::policy::{Growth, HoleOrder, Params, Placement, SimulatedSource};
 use crate::record::HeapFacts;
 
@@ -17,49 +18,35 @@ pub(super) struct HeapCache {
     last: RefCell<Option<(Heap, u64, Rc<Aged>)>>,
 }
 
-/// Fragments of an aged heap in every order, with entries of one form.
-pub(super) struct HeapLayout {
-    pub packed: Extents,
-    pub sorted: Extents,
-    pub scattered: Extents,
-    pub facts: HeapFacts,
-}
-
 impl HeapCache {
     /// The fragments of a heap.
     ///
     /// # Errors
     ///
     /// A sentence that says what cannot be, and what would work.
-    pub fn layout(&self, heap: &Heap, seed: u64) -> Result<HeapLayout, String> {
+    pub fn layout(&self, heap: &Heap, seed: u64) -> Result<VariedLayout, String> {
         let aged = self.aged(heap, seed)?;
-        let (sorted, scattered) = match heap.part {
-            Part::Live => {
-                let scattered = live_layout(&aged).map_err(|error| error.to_string())?;
-                (scattered.sorted(), scattered)
-            }
+        let scattered = match heap.part {
+            Part::Live => live_layout(&aged),
             Part::Holes => {
-                let filled = |order| holes_layout(&aged, heap.payload_bytes(), order);
-                let scattered = filled(HoleOrder::FreeList).map_err(|error| error.to_string())?;
-                // The same fragments by address, where the list is cut off before the last hole.
-                (scattered.sorted(), scattered)
+                let held = |holes: &[Fragment]| -> u64 {
+                    holes.iter().map(|hole| hole.bytes / UNIT_BYTES * UNIT_BYTES).sum()
+                };
+                let payload_bytes = heap.payload_bytes().min(held(aged.holes(HoleOrder::Address)));
+                holes_layout(&aged, payload_bytes, HoleOrder::FreeList)
             }
         };
-        let arena_bytes = heap.heap_bytes;
-        if scattered.reach_bytes() > arena_bytes {
+        let scattered = scattered.map_err(|error| error.to_string())?;
+        let (reach_bytes, heap_bytes) = (scattered.reach_bytes(), heap.heap_bytes);
+        if reach_bytes > heap_bytes {
             return Err(format!(
-                "{} spread its regions over {} bytes of addresses, more than the heap's {arena_bytes}",
-                heap.policy,
-                scattered.reach_bytes()
+                "{} spread its regions over {reach_bytes} bytes of addresses, more than the heap's \
+                 {heap_bytes}: ask for a lower occupancy",
+                heap.policy
             ));
         }
-        let packed = scattered.packed();
-        let forms = [&packed, &sorted, &scattered].map(Extents::entry_form);
-        let form = forms.into_iter().max().unwrap_or(EntryForm::Narrow);
         let facts = facts(heap, &aged, &scattered);
-        let [packed, sorted, scattered] =
-            [packed, sorted, scattered].map(|extents| extents.with_entries_at_least(form));
-        Ok(HeapLayout { packed, sorted, scattered, facts })
+        Ok(VariedLayout::of(scattered, Some(facts)))
     }
 
     fn aged(&self, heap: &Heap, seed: u64) -> Result<Rc<Aged>, String> {

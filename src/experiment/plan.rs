@@ -101,8 +101,11 @@ impl Plan {
     pub fn case(&self) -> String {
         let (kernel, scene) = (self.subject.kernel(), &self.scene);
         let keys = scene.keys(self.subject.has_layout());
-        let footprint = size::exact(scene.footprint_bytes());
-        let mut case = format!("{}/kernel={kernel}{keys}/footprint={footprint}", self.experiment);
+        let mut case = format!("{}/kernel={kernel}{keys}", self.experiment);
+        // That of a situation follows from its parameters.
+        if !matches!(scene, Scene::Preset(_)) {
+            case += &format!("/footprint={}", size::exact(scene.footprint_bytes()));
+        }
         if self.names_payload {
             case += &format!("/payload={}", size::exact(scene.payload_bytes()));
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::harness::{Distribution, Recipe, Scale};
+use crate::harness::{Distribution, Preset, Recipe, Scale, Situation};
 use crate::layout::{Layout, LayoutError, Spec, UNIT_BYTES};
 use crate::policy::PolicyName;
 use crate::record::{Mechanism, PatternName, Refined, size};
@@ -11,12 +11,48 @@ use crate::record::{Mechanism, PatternName, Refined, size};
 pub(super) const GRANULE_BYTES: u64 = 2 << 20;
 
 /// What the arms of a group go over.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Scene {
     /// Fragments of one length; of contiguous kernels only the sizes count.
     Uniform(Spec),
     /// What an aged heap leaves.
     Aged(Heap),
+    /// A situation that readers know.
+    Preset(Staged),
+}
+
+/// A situation, and about what its fragments come to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Staged {
+    /// The situation.
+    pub preset: Preset,
+    /// From its first to its last byte.
+    pub footprint_bytes: u64,
+    /// Bytes of its fragments.
+    pub payload_bytes: u64,
+    /// How many there are.
+    pub fragments: u64,
+    /// What they stand for.
+    pub mechanism: Mechanism,
+}
+
+impl Staged {
+    /// The situation with this seed.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says which parameters contradict each other, and what would work.
+    pub fn new(preset: Preset, seed: u64) -> Result<Staged, String> {
+        let Situation { extents, mechanism, .. } =
+            preset.situation(seed).map_err(|error| error.to_string())?;
+        Ok(Staged {
+            preset,
+            footprint_bytes: extents.footprint_bytes(),
+            payload_bytes: extents.payload_bytes(),
+            fragments: extents.fragments().len() as u64,
+            mechanism,
+        })
+    }
 }
 
 /// Fragments of an aged heap.
@@ -85,12 +121,13 @@ impl Heap {
         Ok(())
     }
 
-    /// Bytes of payload: of live blocks about what is asked for, of holes half of what is free then.
+    /// Bytes of payload: of live blocks about what is asked for, of holes three quarters of what is
+    /// free then, or all that they hold.
     pub fn payload_bytes(&self) -> u64 {
         let part = |percent: u64| self.heap_bytes / 200 * percent / UNIT_BYTES * UNIT_BYTES;
         match self.part {
             Part::Live => part(2 * u64::from(self.occupancy_percent)),
-            Part::Holes => part(u64::from(100 - self.occupancy_percent.min(99))),
+            Part::Holes => part(3 * u64::from(100 - self.occupancy_percent.min(99)) / 2),
         }
     }
 
@@ -110,7 +147,7 @@ impl Scene {
     pub fn layout(&self, seed: u64) -> Option<Result<Layout, LayoutError>> {
         match self {
             Scene::Uniform(spec) => Some(Layout::new(*spec, seed)),
-            Scene::Aged(_) => None,
+            Scene::Aged(_) | Scene::Preset(_) => None,
         }
     }
 
@@ -118,7 +155,7 @@ impl Scene {
     pub fn spec(&self) -> Option<&Spec> {
         match self {
             Scene::Uniform(spec) => Some(spec),
-            Scene::Aged(_) => None,
+            Scene::Aged(_) | Scene::Preset(_) => None,
         }
     }
 
@@ -127,6 +164,7 @@ impl Scene {
         match self {
             Scene::Uniform(spec) => spec.footprint_bytes,
             Scene::Aged(heap) => heap.heap_bytes,
+            Scene::Preset(staged) => staged.footprint_bytes,
         }
     }
 
@@ -135,6 +173,7 @@ impl Scene {
         match self {
             Scene::Uniform(spec) => spec.payload_bytes,
             Scene::Aged(heap) => heap.payload_bytes(),
+            Scene::Preset(staged) => staged.payload_bytes,
         }
     }
 
@@ -153,6 +192,7 @@ impl Scene {
         match self {
             Scene::Uniform(spec) => spec.pattern.refined(spec.offset_bytes),
             Scene::Aged(heap) => Refined::new(PatternName::Aged, heap.part.name()),
+            Scene::Preset(staged) => Refined::new(PatternName::Preset, staged.preset.name()),
         }
     }
 
@@ -166,6 +206,7 @@ impl Scene {
         match self {
             Scene::Uniform(spec) => spec.pattern.mechanism(),
             Scene::Aged(_) => Mechanism::Placement,
+            Scene::Preset(staged) => staged.mechanism.clone(),
         }
     }
 
@@ -186,6 +227,10 @@ impl Scene {
                 "{pattern}/policy={policy}/sizes={sizes}/occupancy={occupancy_percent}/hole={}",
                 size::exact(*hole_bytes)
             ),
+            Scene::Preset(staged) => match staged.preset.own_parameters() {
+                own if own.is_empty() => pattern,
+                own => format!("{pattern}/with={own}"),
+            },
         }
     }
 
@@ -196,9 +241,14 @@ impl Scene {
                 .layout(0)
                 .and_then(Result::ok)
                 .map_or(0, |layout| layout.fragments() * u64::from(layout.index_entry_bytes())),
-            // An entry of 4 B, and for checks a place of 24 B and a range of 16 B; 8 B of rank for
-            // each 512 B of payload.
-            Scene::Aged(heap) => heap.fragments() * 44 + heap.heap_bytes / 64,
+            Scene::Aged(heap) => table_bytes(heap.fragments(), heap.heap_bytes),
+            Scene::Preset(staged) => table_bytes(staged.fragments, staged.payload_bytes),
         }
     }
+}
+
+/// The most that the table of so many fragments takes: an entry of 16 B each, and for checks a place of
+/// 24 B and a range of 16 B; 8 B of rank for each row, which holds 128 B of the shortest fragments.
+fn table_bytes(fragments: u64, payload_bytes: u64) -> u64 {
+    fragments * 56 + (payload_bytes / 64).min(payload_bytes / 512 * 8 + fragments * 8)
 }

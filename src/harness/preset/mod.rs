@@ -17,6 +17,8 @@ pub use optimizer::Optimizer;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::HarnessError;
 use super::names::{list, perhaps};
 use crate::layout::Extents;
@@ -25,7 +27,8 @@ use parameters::Parameter;
 
 /// A situation by its parameters. As text it is a name with those that are not the default's:
 /// `kv_cache`, `kv_cache:layers=16,blocks=4096`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Preset {
     /// A batch of lookups in an embedding table.
     Embedding(Embedding),
@@ -105,6 +108,16 @@ impl Preset {
         parameters::write(&self.clone().parameters())
     }
 
+    /// The parameters that are not the default's, as text; empty without any.
+    pub fn own_parameters(&self) -> String {
+        let default = Preset::all().into_iter().find(|preset| preset.name() == self.name());
+        let default = default.map(|preset| preset.parameters_text()).unwrap_or_default();
+        let usual: Vec<&str> = default.split(',').collect();
+        let text = self.parameters_text();
+        let own: Vec<&str> = text.split(',').filter(|pair| !usual.contains(pair)).collect();
+        own.join(",")
+    }
+
     fn parameters(&mut self) -> Vec<Parameter<'_>> {
         match self {
             Preset::Embedding(embedding) => embedding.parameters(),
@@ -117,15 +130,24 @@ impl Preset {
 
 impl fmt::Display for Preset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let default = Preset::all().into_iter().find(|preset| preset.name() == self.name());
-        let default = default.map(|preset| preset.parameters_text()).unwrap_or_default();
-        let usual: Vec<&str> = default.split(',').collect();
-        let text = self.parameters_text();
-        let own: Vec<&str> = text.split(',').filter(|pair| !usual.contains(pair)).collect();
-        match own.is_empty() {
-            true => f.pad(self.name()),
-            false => f.pad(&format!("{}:{}", self.name(), own.join(","))),
+        match self.own_parameters() {
+            own if own.is_empty() => f.pad(self.name()),
+            own => f.pad(&format!("{}:{own}", self.name())),
         }
+    }
+}
+
+impl From<Preset> for String {
+    fn from(preset: Preset) -> String {
+        preset.to_string()
+    }
+}
+
+impl TryFrom<String> for Preset {
+    type Error = HarnessError;
+
+    fn try_from(text: String) -> Result<Preset, HarnessError> {
+        text.parse()
     }
 }
 

@@ -13,7 +13,7 @@ pub(super) struct Merged {
 
 impl<S: Source> Caching<S> {
     pub(super) fn free_at(&mut self, address: u64) -> Result<(), PolicyError> {
-        let id = self.live.remove(&address).ok_or(PolicyError::NotLive { address })?;
+        let id = self.live.remove(address).ok_or(PolicyError::NotLive { address })?;
         let block = &mut self.blocks[id];
         self.statistics.allocated_blocks.subtract(1);
         self.statistics.allocated_bytes.subtract(block.bytes);
@@ -34,7 +34,7 @@ impl<S: Source> Caching<S> {
     ///
     /// [`PolicyError::NotLive`] where no live block begins there.
     pub fn record_stream(&mut self, address: u64, stream: Stream) -> Result<(), PolicyError> {
-        let id = *self.live.get(&address).ok_or(PolicyError::NotLive { address })?;
+        let id = self.live.get(address).ok_or(PolicyError::NotLive { address })?;
         if self.blocks[id].stream != stream.0 {
             self.events.record(id, stream.0);
         }
