@@ -62,8 +62,7 @@ fn every_planted_fault_is_caught() {
     for (record, subject) in records.iter().zip(Subject::all()) {
         let kernel = &record.kernel;
         if record.status == Status::Skipped {
-            let Subject::Kernel(mover) = subject else { panic!("{record:?}") };
-            assert!(!device.has(device::Entry::Move(mover)), "{record:?}");
+            assert!(subject.entry().is_some_and(|entry| !device.has(entry)), "{record:?}");
             continue;
         }
         assert_eq!(record.reason, None, "{kernel}");
@@ -77,13 +76,13 @@ fn every_planted_fault_is_caught() {
 
 /// No kind of fault has gone missing.
 fn check_kinds(record: &Selftest, subject: Subject) {
-    let movement = match subject {
-        Subject::Kernel(mover) => Some(mover.movement),
-        Subject::DriverCopy => None,
-    };
+    let movement = subject.movement();
     let planted: BTreeSet<FaultKind> =
         record.faults.iter().map(|fault| fault.kind.clone()).collect();
     let mut wanted = kinds(movement);
+    if let Subject::Varied(_) = subject {
+        wanted.extend([FaultKind::RankWrong, FaultKind::RankBitWrong]);
+    }
     if movement == Some(Movement::ScatterCopy) {
         wanted.insert(FaultKind::GapByte);
         // Where an offset was drawn.
