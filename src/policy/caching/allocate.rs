@@ -1,6 +1,7 @@
 //! From a request to a block: the order in which memory is looked for.
 
 use super::blocks::{self, Id, NONE, State};
+use super::free_set::{Key, Place};
 use super::{Caching, LIMIT_BYTES, MIN_BLOCK_BYTES, PoolId, PoolKind, SMALL_BLOCK_BYTES, Stream};
 use crate::policy::{Block, PolicyError, Source, SourceError};
 
@@ -9,9 +10,8 @@ use crate::policy::{Block, PolicyError, Source, SourceError};
 pub(super) struct Request {
     pub requested_bytes: u64,
     pub bytes: u64,
-    /// Index of the pool.
-    pub pool: usize,
-    pub stream: u64,
+    /// Index of the list of its pool and stream.
+    pub list: u32,
 }
 
 impl<S: Source> Caching<S> {
@@ -50,8 +50,7 @@ impl<S: Source> Caching<S> {
         let request = Request {
             requested_bytes,
             bytes: rounded_bytes,
-            pool: pools.index(kind),
-            stream: stream.0,
+            list: self.pools.list(pools.index(kind), stream.0),
         };
         self.process_events();
         let found = match self.best_fit(&request) {
@@ -71,23 +70,22 @@ impl<S: Source> Caching<S> {
     /// Takes the smallest free block of the stream that fits, unless it is too large for the
     /// request.
     fn best_fit(&mut self, request: &Request) -> Option<Id> {
-        let pool = &mut self.pools[request.pool];
-        pool.searches += u64::from(self.garbage_bytes.is_some());
-        let free = pool.free(request.stream)?;
-        let mut found = free.at_least(request.bytes)?;
+        let pool = self.pools[request.list].pool;
+        self.pools.pool_mut(pool).searches += u64::from(self.garbage_bytes.is_some());
+        let free = &self.pools[request.list].free;
+        let mut found = free.from(Key::at_least(request.bytes))?;
         if self.config.expandable_segments {
             // A block counts with the unmapped one behind it, into which it can grow.
-            let room = |id: Id| {
-                let next = self.blocks[id].next;
-                let grows = self.blocks.state(next) == Some(State::Unmapped);
-                self.blocks[id].bytes + if grows { self.blocks[next].bytes } else { 0 }
+            let room = |place: Place| {
+                let block = &self.blocks[free.id(place)];
+                let grows = self.blocks.state(block.next) == Some(State::Unmapped);
+                block.bytes + if grows { self.blocks[block.next].bytes } else { 0 }
             };
-            let key = |id: Id| (self.blocks[id].bytes, self.blocks[id].address);
-            while let Some(next) = free.after(key(found)).filter(|&next| room(next) < room(found)) {
+            while let Some(next) = free.after(found).filter(|&next| room(next) < room(found)) {
                 found = next;
             }
         }
-        let bytes = self.blocks[found].bytes;
+        let bytes = self.blocks[free.id(found)].bytes;
         if let Some(max_split) = self.config.max_split_bytes {
             let limit = match request.bytes < max_split {
                 true => max_split,
@@ -97,8 +95,7 @@ impl<S: Source> Caching<S> {
                 return None;
             }
         }
-        self.pools[request.pool].remove(&self.blocks, found);
-        Some(found)
+        Some(self.pools[request.list].free.remove(found))
     }
 
     /// Looks for memory where no free block fits: from the source, and once more after each way of
@@ -155,12 +152,11 @@ impl<S: Source> Caching<S> {
             address,
             bytes,
             requested_bytes: 0,
-            stream: request.stream,
             born: 0,
             prev: NONE,
             next: NONE,
             segment,
-            pool: request.pool as u32,
+            list: request.list,
             events: 0,
             state,
         })
@@ -173,7 +169,7 @@ impl<S: Source> Caching<S> {
         let splits = self.splits(request, rest);
         if splits {
             let back = self.blocks.split(id, request.bytes);
-            self.pools[request.pool].insert(&mut self.blocks, back);
+            self.pools.insert(&mut self.blocks, back);
         }
         if !self.config.expandable_segments {
             let statistics = &mut self.statistics;
@@ -208,7 +204,9 @@ impl<S: Source> Caching<S> {
 
     /// Whether so much is left over that it becomes a block of its own.
     fn splits(&self, request: &Request, rest: u64) -> bool {
-        if self.pools[request.pool].kind == PoolKind::Small || self.config.expandable_segments {
+        if self.pools.pool_of(request.list).kind == PoolKind::Small
+            || self.config.expandable_segments
+        {
             return rest >= MIN_BLOCK_BYTES;
         }
         let whole = self.config.max_split_bytes.is_some_and(|limit| request.bytes >= limit);

@@ -23,14 +23,14 @@ pub(super) enum State {
     Gone,
 }
 
-/// A block: a range of a segment.
+/// A block: a range of a segment. Aligned, so that it lies in one line of memory.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(super) struct Block {
     pub address: u64,
     pub bytes: u64,
     /// What was asked for; 0 unless the block is live or pending.
     pub requested_bytes: u64,
-    pub stream: u64,
     /// How many searches its pool had seen when the block came into it.
     pub born: u64,
     /// Its neighbours within the segment.
@@ -38,8 +38,8 @@ pub(super) struct Block {
     pub next: Id,
     /// Index of its segment.
     pub segment: u32,
-    /// Index of its pool.
-    pub pool: u32,
+    /// Index of the list of its pool and stream.
+    pub list: u32,
     /// Streams whose events are outstanding.
     pub events: u32,
     pub state: State,

@@ -23,16 +23,14 @@ impl<S: Source> Caching<S> {
                 return Ok(None);
             }
         }
-        self.withdraw(id);
+        self.pools.remove(&self.blocks, id);
         Ok(Some(id))
     }
 
     /// The free or unmapped block at the lowest address of the stream that begins a run of such
     /// blocks with room for the request, at least one of them unmapped; else a new segment.
     fn find_expandable(&mut self, request: &Request) -> Result<Option<Id>, SourceError> {
-        let stream = request.stream;
-        let unmapped = &self.pools[request.pool].unmapped;
-        for &id in unmapped.range((stream, 0)..=(stream, u64::MAX)).map(|(_, id)| id) {
+        for &id in self.pools[request.list].unmapped.values() {
             let prev = self.blocks[id].prev;
             let first = match self.blocks.state(prev) {
                 Some(State::Free) => prev,
@@ -42,7 +40,7 @@ impl<S: Source> Caching<S> {
                 return Ok(Some(first));
             }
         }
-        let bytes = self.reserve_bytes(request.pool);
+        let bytes = self.reserve_bytes(request.list);
         if request.bytes > bytes {
             return Ok(None);
         }
@@ -52,7 +50,7 @@ impl<S: Source> Caching<S> {
         };
         let segment = self.segments.add(region);
         let id = self.add_block(request, region.address, bytes, segment, State::Unmapped);
-        self.pools[request.pool].unmapped.insert((stream, region.address), id);
+        self.pools.insert(&mut self.blocks, id);
         Ok(Some(id))
     }
 
@@ -68,7 +66,7 @@ impl<S: Source> Caching<S> {
     }
 
     /// Addresses of a new segment, in whole pages.
-    fn reserve_bytes(&self, pool: usize) -> u64 {
+    fn reserve_bytes(&self, list: u32) -> u64 {
         // An eighth more than all memory: pages may be missing in the middle of a segment.
         let most = self.total_bytes.saturating_add(self.total_bytes / 8);
         let bytes = match self.config.expandable_segments_reserve {
@@ -76,12 +74,12 @@ impl<S: Source> Caching<S> {
             Some(Reserve::Bytes(bytes)) => bytes.min(most),
             None => most,
         };
-        let page = self.page_bytes(pool);
+        let page = self.page_bytes(list);
         bytes.checked_next_multiple_of(page).unwrap_or(bytes / page * page)
     }
 
-    fn page_bytes(&self, pool: usize) -> u64 {
-        match self.pools[pool].kind {
+    fn page_bytes(&self, list: u32) -> u64 {
+        match self.pools.pool_of(list).kind {
             PoolKind::Small => SMALL_SEGMENT_BYTES,
             PoolKind::Large => self.config.large_segment_bytes,
         }
@@ -92,21 +90,20 @@ impl<S: Source> Caching<S> {
     /// source has too little: nothing has changed then.
     fn map(&mut self, id: Id, bytes: u64) -> Result<bool, SourceError> {
         let block = &self.blocks[id];
-        let (pool, stream) = (block.pool as usize, block.stream);
-        let page = self.page_bytes(pool);
+        let page = self.page_bytes(block.list);
         let bytes = bytes.min(block.bytes).next_multiple_of(page);
         match self.source.map(Region { address: block.address, bytes }) {
             Err(SourceError::OutOfMemory { .. }) => return Ok(false),
             mapped => mapped?,
         }
-        self.withdraw(id);
+        self.pools.remove(&self.blocks, id);
         if bytes < self.blocks[id].bytes {
             let rest = self.blocks.split(id, bytes);
-            self.pools[pool].unmapped.insert((stream, self.blocks[rest].address), rest);
+            self.pools.insert(&mut self.blocks, rest);
         }
         self.blocks[id].state = State::Free;
         self.merge(id);
-        self.pools[pool].insert(&mut self.blocks, id);
+        self.pools.insert(&mut self.blocks, id);
         self.held_bytes += bytes;
         self.statistics.reserved_bytes.add(bytes);
         self.statistics.device_allocations += 1;
@@ -117,9 +114,9 @@ impl<S: Source> Caching<S> {
     /// where that leaves nothing mapped in the segment.
     pub(super) fn unmap_pages(&mut self, id: Id) -> Result<(), SourceError> {
         let block = &self.blocks[id];
-        let (pool, stream, segment) = (block.pool as usize, block.stream, block.segment);
+        let segment = block.segment;
         let region = self.segments.region(segment);
-        let page = self.page_bytes(pool);
+        let page = self.page_bytes(block.list);
         let first = region.address + (block.address - region.address).next_multiple_of(page);
         let end = region.address + (block.end() - region.address) / page * page;
         if first >= end {
@@ -127,25 +124,25 @@ impl<S: Source> Caching<S> {
         }
         let bytes = end - first;
         self.source.unmap(Region { address: first, bytes })?;
-        self.withdraw(id);
+        self.pools.remove(&self.blocks, id);
         let mut unmapped = id;
         if self.blocks[id].address < first {
             unmapped = self.blocks.split(id, first - self.blocks[id].address);
-            self.pools[pool].insert(&mut self.blocks, id);
+            self.pools.insert(&mut self.blocks, id);
         }
         if end < self.blocks[unmapped].end() {
             let back = self.blocks.split(unmapped, bytes);
-            self.pools[pool].insert(&mut self.blocks, back);
+            self.pools.insert(&mut self.blocks, back);
         }
         self.blocks[unmapped].state = State::Unmapped;
         self.merge(unmapped);
-        self.pools[pool].unmapped.insert((stream, self.blocks[unmapped].address), unmapped);
+        self.pools.insert(&mut self.blocks, unmapped);
         self.held_bytes -= bytes;
         self.statistics.reserved_bytes.subtract(bytes);
         self.statistics.device_frees += 1;
         if !self.blocks[unmapped].is_split() {
             self.source.release_addresses(region)?;
-            self.withdraw(unmapped);
+            self.pools.remove(&self.blocks, unmapped);
             self.blocks.remove(unmapped);
             self.segments.remove(segment);
         }

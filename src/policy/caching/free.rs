@@ -13,7 +13,7 @@ pub(super) struct Merged {
 
 impl<S: Source> Caching<S> {
     pub(super) fn free_at(&mut self, address: u64) -> Result<(), PolicyError> {
-        let id = self.live.remove(address).ok_or(PolicyError::NotLive { address })?;
+        let id = self.live.remove(&self.blocks, address).ok_or(PolicyError::NotLive { address })?;
         let block = &mut self.blocks[id];
         self.statistics.allocated_blocks.subtract(1);
         self.statistics.allocated_bytes.subtract(block.bytes);
@@ -34,8 +34,8 @@ impl<S: Source> Caching<S> {
     ///
     /// [`PolicyError::NotLive`] where no live block begins there.
     pub fn record_stream(&mut self, address: u64, stream: Stream) -> Result<(), PolicyError> {
-        let id = self.live.get(address).ok_or(PolicyError::NotLive { address })?;
-        if self.blocks[id].stream != stream.0 {
+        let id = self.live.get(&self.blocks, address).ok_or(PolicyError::NotLive { address })?;
+        if self.pools[self.blocks[id].list].stream != stream.0 {
             self.events.record(id, stream.0);
         }
         Ok(())
@@ -78,9 +78,8 @@ impl<S: Source> Caching<S> {
         self.statistics.active_bytes.subtract(block.bytes);
         self.statistics.requested_bytes.subtract(block.requested_bytes);
         block.requested_bytes = 0;
-        let pool = block.pool as usize;
         let merged = self.merge(id);
-        self.pools[pool].insert(&mut self.blocks, id);
+        self.pools.insert(&mut self.blocks, id);
         if self.config.expandable_segments {
             return;
         }
@@ -101,26 +100,16 @@ impl<S: Source> Caching<S> {
         if self.blocks.state(prev) == Some(state) {
             merged.blocks += 1;
             merged.bytes += self.blocks[prev].bytes;
-            self.withdraw(prev);
+            self.pools.remove(&self.blocks, prev);
             self.blocks.join_prev(id);
         }
         let next = self.blocks[id].next;
         if self.blocks.state(next) == Some(state) {
             merged.blocks += 1;
             merged.bytes += self.blocks[next].bytes;
-            self.withdraw(next);
+            self.pools.remove(&self.blocks, next);
             self.blocks.join_next(id);
         }
         merged
-    }
-
-    /// Takes a free or unmapped block out of its pool.
-    pub(super) fn withdraw(&mut self, id: Id) {
-        let block = &self.blocks[id];
-        let pool = &mut self.pools[block.pool as usize];
-        match block.state {
-            State::Unmapped => drop(pool.unmapped.remove(&(block.stream, block.address))),
-            _ => pool.remove(&self.blocks, id),
-        }
     }
 }

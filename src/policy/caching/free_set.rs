@@ -1,158 +1,224 @@
 //! The free blocks of one pool and stream, ordered by size and address.
 
-use std::collections::BTreeMap;
-use std::iter::successors;
-use std::ops::Bound::{Excluded, Unbounded};
+use super::blocks::{Block, Id, NONE};
 
-use super::blocks::Id;
-use super::rounding::MIN_BLOCK_BYTES;
+/// Blocks of a leaf.
+const LEAF: usize = 64;
 
-/// How a free block is found: its size, then its address.
-pub(super) type Key = (u64, u64);
+/// What orders a free block: its size, then its address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key(u128);
 
-/// Each power of two of sizes has so many bins, as a power of two itself.
-const BIN_BITS: u32 = 5;
+impl Key {
+    pub(super) fn new(bytes: u64, address: u64) -> Self {
+        Self(u128::from(bytes) << 64 | u128::from(address))
+    }
 
-const BINS_PER_OCTAVE: usize = 1 << BIN_BITS;
+    pub(super) fn of(block: &Block) -> Self {
+        Self::new(block.bytes, block.address)
+    }
 
-/// Sizes are below 2^64 bytes, so below 2^55 blocks of the least size.
-const BINS: usize = (u64::BITS - MIN_BLOCK_BYTES.ilog2() - BIN_BITS + 1) as usize * BINS_PER_OCTAVE;
-
-const WORDS: usize = BINS.div_ceil(64);
-
-/// An ordered set: bins of sizes, each a sorted map, so that a search begins in a short one. A bit
-/// for each bin, and one for each word of bits, say where the next block lies.
-#[derive(Debug)]
-pub(super) struct FreeSet {
-    bins: Vec<BTreeMap<Key, Id>>,
-    filled: [u64; WORDS],
-    words: u64,
-    blocks: usize,
+    /// Of all blocks of at least `bytes` bytes the first.
+    pub(super) fn at_least(bytes: u64) -> Self {
+        Self::new(bytes, 0)
+    }
 }
 
-impl Default for FreeSet {
-    fn default() -> Self {
-        Self { bins: vec![BTreeMap::new(); BINS], filled: [0; WORDS], words: 0, blocks: 0 }
-    }
+/// Where a block stands, as long as the set does not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    leaf: usize,
+    slot: usize,
+}
+
+/// An ordered set in leaves of sorted keys: a search halves the leaves, then the keys of one, and
+/// memory is asked for only when a leaf is full.
+#[derive(Debug, Default)]
+pub(super) struct FreeSet {
+    /// A key for each leaf, in order: no key of the leaf is below it, but in the first leaf.
+    least: Vec<Key>,
+    /// Which leaf it is.
+    order: Vec<u32>,
+    leaves: Vec<Leaf>,
+    gone: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Leaf {
+    len: usize,
+    keys: [Key; LEAF],
+    ids: [Id; LEAF],
 }
 
 impl FreeSet {
     pub(super) fn insert(&mut self, key: Key, id: Id) {
-        let bin = bin_of(key.0);
-        let known = self.bins[bin].insert(key, id);
-        debug_assert!(known.is_none(), "two free blocks at {:#x}", key.1);
-        self.filled[bin / 64] |= 1 << (bin % 64);
-        self.words |= 1 << (bin / 64);
-        self.blocks += 1;
+        if self.order.is_empty() {
+            self.add_leaf(0, key, Leaf::new(&[], &[]));
+        }
+        let mut index = self.leaf_for(key);
+        let leaf = self.leaf_mut(index);
+        if leaf.len == LEAF {
+            let half = Leaf::new(&leaf.keys[LEAF / 2..], &leaf.ids[LEAF / 2..]);
+            leaf.len = LEAF / 2;
+            let least = half.keys[0];
+            self.add_leaf(index + 1, least, half);
+            index += usize::from(least <= key);
+        }
+        let leaf = self.leaf_mut(index);
+        leaf.insert(leaf.slot_for(key), key, id);
     }
 
-    pub(super) fn remove(&mut self, key: Key) -> Option<Id> {
-        let bin = bin_of(key.0);
-        let id = self.bins[bin].remove(&key)?;
-        if self.bins[bin].is_empty() {
-            self.filled[bin / 64] &= !(1 << (bin % 64));
-            if self.filled[bin / 64] == 0 {
-                self.words &= !(1 << (bin / 64));
+    /// The block with this key, or the one that follows where it would stand.
+    pub(super) fn from(&self, key: Key) -> Option<Place> {
+        if self.order.is_empty() {
+            return None;
+        }
+        let leaf = self.leaf_for(key);
+        self.valid(Place { leaf, slot: self.leaf(leaf).slot_for(key) })
+    }
+
+    /// The next block.
+    pub(super) fn after(&self, place: Place) -> Option<Place> {
+        self.valid(Place { slot: place.slot + 1, ..place })
+    }
+
+    pub(super) fn id(&self, place: Place) -> Id {
+        self.leaf(place.leaf).ids[place.slot]
+    }
+
+    pub(super) fn remove(&mut self, place: Place) -> Id {
+        let leaf = self.leaf_mut(place.leaf);
+        let id = leaf.remove(place.slot);
+        if leaf.len == 0 {
+            self.least.remove(place.leaf);
+            self.gone.push(self.order.remove(place.leaf));
+        }
+        id
+    }
+
+    /// Removes the block with this key.
+    pub(super) fn remove_key(&mut self, key: Key) -> Id {
+        let place = self.from(key);
+        debug_assert!(place.is_some_and(|place| self.leaf(place.leaf).keys[place.slot] == key));
+        place.map_or(NONE, |place| self.remove(place))
+    }
+
+    /// All blocks from this key on, in their order.
+    pub(super) fn iter_from(&self, key: Key) -> impl Iterator<Item = Id> {
+        let places = std::iter::successors(self.from(key), |&place| self.after(place));
+        places.map(|place| self.id(place))
+    }
+
+    /// Index of the leaf that holds the key, if any does.
+    fn leaf_for(&self, key: Key) -> usize {
+        self.least.partition_point(|&least| least <= key).saturating_sub(1)
+    }
+
+    /// The place, or the first of the next leaf where it is behind the last of one.
+    fn valid(&self, place: Place) -> Option<Place> {
+        if place.slot < self.leaf(place.leaf).len {
+            return Some(place);
+        }
+        let next = place.leaf + 1;
+        (next < self.order.len()).then_some(Place { leaf: next, slot: 0 })
+    }
+
+    fn leaf(&self, index: usize) -> &Leaf {
+        &self.leaves[self.order[index] as usize]
+    }
+
+    fn leaf_mut(&mut self, index: usize) -> &mut Leaf {
+        &mut self.leaves[self.order[index] as usize]
+    }
+
+    fn add_leaf(&mut self, index: usize, least: Key, leaf: Leaf) {
+        let number = match self.gone.pop() {
+            Some(number) => {
+                self.leaves[number as usize] = leaf;
+                number
             }
-        }
-        self.blocks -= 1;
-        Some(id)
-    }
-
-    /// The smallest block of at least `bytes` bytes, of those the one at the lowest address.
-    pub(super) fn at_least(&self, bytes: u64) -> Option<Id> {
-        let bin = bin_of(bytes);
-        let here = self.bins[bin].range((bytes, 0)..).next();
-        here.or_else(|| self.bins[self.filled_after(bin)?].first_key_value()).map(|(_, &id)| id)
-    }
-
-    /// The block behind the one with this key.
-    pub(super) fn after(&self, key: Key) -> Option<Id> {
-        let bin = bin_of(key.0);
-        let here = self.bins[bin].range((Excluded(key), Unbounded)).next();
-        here.or_else(|| self.bins[self.filled_after(bin)?].first_key_value()).map(|(_, &id)| id)
-    }
-
-    /// All blocks of at least `bytes` bytes in their order.
-    pub(super) fn iter_from(&self, bytes: u64) -> impl Iterator<Item = Id> {
-        let bins = successors(Some(bin_of(bytes)), |&bin| self.filled_after(bin));
-        bins.flat_map(move |bin| self.bins[bin].range((bytes, 0)..).map(|(_, &id)| id))
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.blocks
-    }
-
-    fn filled_after(&self, bin: usize) -> Option<usize> {
-        let (word, bit) = (bin / 64, bin % 64);
-        // Twice by less than 64: a shift by 64 is none.
-        let rest = self.filled[word] >> bit >> 1;
-        if rest != 0 {
-            return Some(bin + 1 + rest.trailing_zeros() as usize);
-        }
-        let words = self.words >> word >> 1;
-        let next = word + 1 + words.trailing_zeros() as usize;
-        (words != 0).then(|| 64 * next + self.filled[next].trailing_zeros() as usize)
+            None => {
+                self.leaves.push(leaf);
+                (self.leaves.len() - 1) as u32
+            }
+        };
+        self.least.insert(index, least);
+        self.order.insert(index, number);
     }
 }
 
-/// Monotonic in `bytes`: exact below `2 * BINS_PER_OCTAVE` least blocks, then by the leading bits.
-fn bin_of(bytes: u64) -> usize {
-    let units = bytes / MIN_BLOCK_BYTES;
-    let octave = (units | 1).ilog2().saturating_sub(BIN_BITS);
-    octave as usize * BINS_PER_OCTAVE + (units >> octave) as usize
+impl Leaf {
+    fn new(keys: &[Key], ids: &[Id]) -> Self {
+        let mut leaf = Self { len: keys.len(), keys: [Key::default(); LEAF], ids: [NONE; LEAF] };
+        leaf.keys[..keys.len()].copy_from_slice(keys);
+        leaf.ids[..ids.len()].copy_from_slice(ids);
+        leaf
+    }
+
+    fn slot_for(&self, key: Key) -> usize {
+        self.keys[..self.len].partition_point(|&other| other < key)
+    }
+
+    fn insert(&mut self, slot: usize, key: Key, id: Id) {
+        debug_assert!(slot == self.len || self.keys[slot] != key, "two blocks with one key");
+        self.keys.copy_within(slot..self.len, slot + 1);
+        self.ids.copy_within(slot..self.len, slot + 1);
+        self.keys[slot] = key;
+        self.ids[slot] = id;
+        self.len += 1;
+    }
+
+    fn remove(&mut self, slot: usize) -> Id {
+        let id = self.ids[slot];
+        self.keys.copy_within(slot + 1..self.len, slot);
+        self.ids.copy_within(slot + 1..self.len, slot);
+        self.len -= 1;
+        id
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::BTreeMap;
 
     use proptest::prelude::*;
 
     use super::*;
 
-    #[test]
-    fn bins_rise_with_the_size() {
-        let sizes = (0..4096u64).chain((12..55).flat_map(|e| [(1 << e) - 1, 1 << e, (1 << e) + 1]));
-        let bins: Vec<usize> = sizes.map(|units| bin_of(units * MIN_BLOCK_BYTES)).collect();
-        assert!(bins.is_sorted());
-        assert_eq!(bin_of(u64::MAX), BINS - 1);
-        assert!(WORDS <= 64);
-    }
-
-    #[test]
-    fn small_sizes_have_a_bin_each() {
-        let bins: BTreeSet<usize> = (1..64).map(|units| bin_of(512 * units)).collect();
-        assert_eq!(bins.len(), 63);
-    }
-
     proptest! {
         #[test]
         fn it_is_an_ordered_set(
-            steps in prop::collection::vec((any::<bool>(), 1..60u32, 0..8u64, 0..5u64), 1..200),
+            steps in prop::collection::vec((0..3u8, 0..40u64, 0..40u64), 1..1500),
         ) {
             let mut set = FreeSet::default();
-            let mut model = BTreeSet::new();
-            for (insert, shift, more, address) in steps {
-                // Crowded around powers of two, where bins end.
-                let key = ((1 << shift) / 512 * 512 + 512 * more, address);
-                let id = (key.0 / 512 * 5 + address) as Id;
-                if insert {
-                    if model.insert((key, id)) {
+            let mut model = BTreeMap::new();
+            for (index, (step, bytes, address)) in steps.into_iter().enumerate() {
+                let (key, id) = (Key::new(bytes, address), index as Id);
+                // Long runs grow the set over several leaves, others empty it.
+                match model.contains_key(&key) {
+                    false if step > 0 || index % 1000 < 500 => {
                         set.insert(key, id);
+                        model.insert(key, id);
                     }
-                } else {
-                    prop_assert_eq!(set.remove(key).is_some(), model.remove(&(key, id)));
+                    true if step > 0 => {
+                        prop_assert_eq!(Some(set.remove_key(key)), model.remove(&key));
+                    }
+                    _ => {}
                 }
-                let least = model.range(((key.0, 0), 0)..).next().map(|(_, id)| *id);
-                prop_assert_eq!(set.at_least(key.0), least);
-                let after = model.range((Excluded((key, Id::MAX)), Unbounded)).next();
-                prop_assert_eq!(set.after(key), after.map(|(_, id)| *id));
-                prop_assert!(set.iter_from(0).eq(model.iter().map(|(_, id)| *id)));
-                let from = model.range(((key.0, 0), 0)..).map(|(_, id)| *id);
-                prop_assert!(set.iter_from(key.0).eq(from));
-                prop_assert_eq!(set.len(), model.len());
+                let first = set.from(Key::at_least(bytes));
+                let expected = model.range(Key::at_least(bytes)..).map(|(_, id)| *id);
+                prop_assert_eq!(first.map(|place| set.id(place)), expected.clone().next());
+                let second = first.and_then(|place| set.after(place));
+                prop_assert_eq!(second.map(|place| set.id(place)), expected.clone().nth(1));
+                if index % 100 == 0 {
+                    prop_assert!(set.iter_from(Key::at_least(bytes)).eq(expected));
+                }
             }
+            while let Some(first) = set.from(Key::at_least(0)) {
+                prop_assert_eq!(Some(set.remove(first)), model.pop_first().map(|(_, id)| id));
+            }
+            prop_assert!(model.is_empty());
+            prop_assert_eq!(set.gone.len(), set.leaves.len());
         }
     }
 }

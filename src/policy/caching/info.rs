@@ -106,12 +106,13 @@ impl<S: Source> Caching<S> {
                 None => break,
             }
         }
+        let list = &self.pools[head.list];
         SegmentInfo {
             address: head.address,
             bytes: blocks.iter().map(|block| block.bytes).sum(),
-            stream: Stream(head.stream),
-            pools: PoolId(head.pool / 2),
-            kind: self.pools[head.pool as usize].kind,
+            stream: Stream(list.stream),
+            pools: PoolId((list.pool / 2) as u32),
+            kind: self.pools.pool(list.pool).kind,
             expandable: self.config.expandable_segments,
             blocks,
         }

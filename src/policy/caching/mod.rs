@@ -19,6 +19,7 @@ mod expandable;
 mod free;
 mod free_set;
 mod info;
+mod live;
 mod pool;
 mod release;
 mod rounding;
@@ -37,10 +38,11 @@ pub use statistics::{Level, Statistics};
 
 use std::collections::BTreeSet;
 
-use super::{AddressMap, Block, Hole, HoleOrder, Policy, PolicyError, Source, Usage};
-use blocks::{Blocks, Id, Segments};
+use super::{Block, Hole, HoleOrder, Policy, PolicyError, Source, Usage};
+use blocks::{Blocks, Segments};
 use events::Events;
-use pool::Pool;
+use live::Live;
+use pool::Pools;
 
 /// A stream, by its handle. Blocks are kept by stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,12 +90,11 @@ pub struct Caching<S> {
     source: S,
     blocks: Blocks,
     segments: Segments,
-    /// Small and large by turns.
-    pools: Vec<Pool>,
+    pools: Pools,
     /// Pools whose segments may go back.
     retired: BTreeSet<PoolId>,
     /// Live blocks by address.
-    live: AddressMap<Id>,
+    live: Live,
     /// What they were requested with.
     live_requested_bytes: u64,
     events: Events,
@@ -137,15 +138,17 @@ impl<S: Source> Caching<S> {
                 return Err(ConfigError::Page { page_bytes, granule_bytes });
             }
         }
+        let mut pools = Pools::default();
+        pools.add_pair();
         let allowed_bytes = config.memory_fraction.map(|share| share.of(total_bytes));
         let garbage = config.garbage_collection_threshold.zip(allowed_bytes);
         Ok(Self {
             source,
             blocks: Blocks::default(),
             segments: Segments::default(),
-            pools: vec![Pool::new(PoolKind::Small), Pool::new(PoolKind::Large)],
+            pools,
             retired: BTreeSet::new(),
-            live: AddressMap::default(),
+            live: Live::default(),
             live_requested_bytes: 0,
             events: Events::default(),
             statistics: Statistics::default(),
@@ -176,7 +179,7 @@ impl<S: Source> Caching<S> {
     /// stay until the pools are [retired](Self::retire_pools).
     pub fn add_pools(&mut self) -> PoolId {
         let id = PoolId((self.pools.len() / 2) as u32);
-        self.pools.extend([PoolKind::Small, PoolKind::Large].map(Pool::new));
+        self.pools.add_pair();
         id
     }
 
@@ -221,7 +224,7 @@ impl<S: Source + Send> Policy for Caching<S> {
     }
 
     fn holes(&self, order: HoleOrder) -> Vec<Hole> {
-        let ids = self.pools.iter().flat_map(Pool::iter);
+        let ids = (0..self.pools.len()).flat_map(|pool| self.pools.free(pool));
         let mut holes: Vec<Hole> = ids
             .map(|id| Hole { address: self.blocks[id].address, bytes: self.blocks[id].bytes })
             .collect();

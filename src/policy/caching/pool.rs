@@ -1,9 +1,9 @@
-//! The pools: free blocks by stream, and the addresses of expandable segments without memory.
+//! The pools, and in each the free blocks of each stream.
 
 use std::collections::BTreeMap;
 
-use super::blocks::{Blocks, Id};
-use super::free_set::FreeSet;
+use super::blocks::{Blocks, Id, State};
+use super::free_set::{FreeSet, Key};
 
 /// Whether a pool is for blocks up to 1 MiB or above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,55 +20,107 @@ pub(super) struct Pool {
     pub kind: PoolKind,
     /// How often it was searched, where garbage collection asks for the age of blocks.
     pub searches: u64,
-    /// Unmapped blocks by stream and address.
-    pub unmapped: BTreeMap<(u64, u64), Id>,
-    /// Sorted by stream.
-    streams: Vec<(u64, FreeSet)>,
 }
 
-impl Pool {
-    pub(super) fn new(kind: PoolKind) -> Self {
-        Self { kind, searches: 0, unmapped: BTreeMap::new(), streams: Vec::new() }
+/// What is free in a pool for one stream.
+#[derive(Debug)]
+pub(super) struct List {
+    /// Index of the pool.
+    pub pool: usize,
+    pub stream: u64,
+    pub free: FreeSet,
+    /// Addresses of expandable segments without memory, by the first.
+    pub unmapped: BTreeMap<u64, Id>,
+}
+
+/// All pools and their lists.
+#[derive(Debug, Default)]
+pub(super) struct Pools {
+    /// Small and large by turns.
+    pools: Vec<Pool>,
+    lists: Vec<List>,
+    /// Lists by pool and stream.
+    order: BTreeMap<(usize, u64), u32>,
+}
+
+impl Pools {
+    /// Adds a small and a large pool.
+    pub(super) fn add_pair(&mut self) {
+        let pair = [PoolKind::Small, PoolKind::Large];
+        self.pools.extend(pair.map(|kind| Pool { kind, searches: 0 }));
     }
 
-    /// The free blocks of a stream.
-    pub(super) fn free(&self, stream: u64) -> Option<&FreeSet> {
-        let index = self.streams.binary_search_by_key(&stream, |(stream, _)| *stream).ok()?;
-        Some(&self.streams[index].1)
+    pub(super) fn len(&self) -> usize {
+        self.pools.len()
     }
 
-    /// Puts a free block in.
+    pub(super) fn pool(&self, index: usize) -> &Pool {
+        &self.pools[index]
+    }
+
+    pub(super) fn pool_mut(&mut self, index: usize) -> &mut Pool {
+        &mut self.pools[index]
+    }
+
+    /// The pool that a list is of.
+    pub(super) fn pool_of(&self, list: u32) -> &Pool {
+        &self.pools[self[list].pool]
+    }
+
+    /// Index of the list of a pool and stream.
+    pub(super) fn list(&mut self, pool: usize, stream: u64) -> u32 {
+        *self.order.entry((pool, stream)).or_insert_with(|| {
+            let unmapped = BTreeMap::new();
+            self.lists.push(List { pool, stream, free: FreeSet::default(), unmapped });
+            (self.lists.len() - 1) as u32
+        })
+    }
+
+    /// The lists of a pool, by stream.
+    pub(super) fn lists(&self, pool: usize) -> impl Iterator<Item = &List> {
+        let lists = self.order.range((pool, 0)..=(pool, u64::MAX));
+        lists.map(|(_, &list)| &self[list])
+    }
+
+    /// The free blocks of a pool: by stream, then size, then address.
+    pub(super) fn free(&self, pool: usize) -> impl Iterator<Item = Id> {
+        self.lists(pool).flat_map(|list| list.free.iter_from(Key::at_least(0)))
+    }
+
+    /// Puts a free or unmapped block into its list.
     pub(super) fn insert(&mut self, blocks: &mut Blocks, id: Id) {
         let block = &mut blocks[id];
-        block.born = self.searches;
-        let stream = block.stream;
-        let index = match self.streams.binary_search_by_key(&stream, |(stream, _)| *stream) {
-            Ok(index) => index,
-            Err(index) => {
-                self.streams.insert(index, (stream, FreeSet::default()));
-                index
-            }
-        };
-        self.streams[index].1.insert((block.bytes, block.address), id);
+        let list = &mut self.lists[block.list as usize];
+        if block.state == State::Unmapped {
+            list.unmapped.insert(block.address, id);
+            return;
+        }
+        block.born = self.pools[list.pool].searches;
+        list.free.insert(Key::of(block), id);
     }
 
-    /// Takes a free block out.
+    /// Takes a free or unmapped block out of its list.
     pub(super) fn remove(&mut self, blocks: &Blocks, id: Id) {
         let block = &blocks[id];
-        if let Ok(index) = self.streams.binary_search_by_key(&block.stream, |(stream, _)| *stream) {
-            let removed = self.streams[index].1.remove((block.bytes, block.address));
-            debug_assert_eq!(removed, Some(id));
-        }
+        let list = &mut self.lists[block.list as usize];
+        let removed = match block.state {
+            State::Unmapped => list.unmapped.remove(&block.address),
+            _ => Some(list.free.remove_key(Key::of(block))),
+        };
+        debug_assert_eq!(removed, Some(id));
     }
+}
 
-    /// All free blocks: by stream, then size, then address.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Id> {
-        self.streams.iter().flat_map(|(_, free)| free.iter_from(0))
+impl std::ops::Index<u32> for Pools {
+    type Output = List;
+
+    fn index(&self, list: u32) -> &List {
+        &self.lists[list as usize]
     }
+}
 
-    /// How many blocks are free.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.streams.iter().map(|(_, free)| free.len()).sum()
+impl std::ops::IndexMut<u32> for Pools {
+    fn index_mut(&mut self, list: u32) -> &mut List {
+        &mut self.lists[list as usize]
     }
 }

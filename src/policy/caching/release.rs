@@ -2,6 +2,7 @@
 
 use super::allocate::Request;
 use super::blocks::Id;
+use super::free_set::Key;
 use super::{Caching, PoolId, PoolKind};
 use crate::policy::{Source, SourceError};
 
@@ -13,12 +14,11 @@ impl<S: Source> Caching<S> {
         if target == 0 || self.config.expandable_segments {
             return Ok(());
         }
-        let pool = &self.pools[PoolId::DEFAULT.index(PoolKind::Large)];
-        let mut unused: Vec<(Id, u64)> = pool
-            .iter()
-            .filter(|&id| !self.blocks[id].is_split())
-            .map(|id| (id, pool.searches - self.blocks[id].born))
-            .collect();
+        let large = PoolId::DEFAULT.index(PoolKind::Large);
+        let searches = self.pools.pool(large).searches;
+        let whole = self.pools.free(large).filter(|&id| !self.blocks[id].is_split());
+        let mut unused: Vec<(Id, u64)> =
+            whole.map(|id| (id, searches - self.blocks[id].born)).collect();
         let mut reclaimed = 0;
         while reclaimed < target && !unused.is_empty() {
             let total: u128 = unused.iter().map(|(_, age)| u128::from(*age)).sum();
@@ -41,18 +41,16 @@ impl<S: Source> Caching<S> {
         let Some(max_split) = self.config.max_split_bytes else {
             return Ok(false);
         };
-        let Some(free) = self.pools[request.pool].free(request.stream) else {
-            return Ok(false);
-        };
         if self.config.expandable_segments {
             return Ok(false);
         }
         let least = request.bytes.max(max_split);
-        if let Some(id) = free.at_least(least) {
-            self.release_segment(id)?;
+        let free = &self.pools[request.list].free;
+        if let Some(place) = free.from(Key::at_least(least)) {
+            self.release_segment(free.id(place))?;
             return Ok(true);
         }
-        let oversize: Vec<Id> = free.iter_from(max_split).collect();
+        let oversize: Vec<Id> = free.iter_from(Key::at_least(max_split)).collect();
         let mut released = 0;
         for id in oversize.into_iter().rev() {
             if released >= least {
@@ -79,7 +77,7 @@ impl<S: Source> Caching<S> {
     }
 
     fn release_pool(&mut self, pool: usize) -> Result<(), SourceError> {
-        let free: Vec<Id> = self.pools[pool].iter().collect();
+        let free: Vec<Id> = self.pools.free(pool).collect();
         for id in free {
             if self.config.expandable_segments {
                 self.unmap_pages(id)?;
@@ -96,7 +94,7 @@ impl<S: Source> Caching<S> {
         let segment = self.blocks[id].segment;
         let region = self.segments.region(segment);
         self.source.release(region)?;
-        self.withdraw(id);
+        self.pools.remove(&self.blocks, id);
         self.held_bytes -= region.bytes;
         self.statistics.segments.subtract(1);
         self.statistics.reserved_bytes.subtract(self.blocks[id].bytes);

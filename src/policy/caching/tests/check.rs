@@ -1,6 +1,6 @@
 //! What is true of the allocator's books at any time, worked out from its blocks alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::blocks::{NONE, State};
 use super::*;
@@ -28,10 +28,7 @@ fn links(allocator: &Caching<SimulatedSource>) {
             assert_eq!(block.prev, before);
             assert!(block.bytes >= MIN_BLOCK_BYTES && block.bytes.is_multiple_of(MIN_BLOCK_BYTES));
             let first = &blocks[head];
-            assert_eq!(
-                (block.segment, block.pool, block.stream),
-                (first.segment, first.pool, first.stream)
-            );
+            assert_eq!((block.segment, block.list), (first.segment, first.list));
             if before != NONE {
                 assert_eq!(block.address, blocks[before].end());
                 let same = block.state == blocks[before].state;
@@ -55,22 +52,24 @@ fn links(allocator: &Caching<SimulatedSource>) {
 /// Pools hold the free and the unmapped blocks, in order.
 fn pools(allocator: &Caching<SimulatedSource>) {
     let blocks = &allocator.blocks;
-    for (index, pool) in allocator.pools.iter().enumerate() {
-        let of_state = |state: State| {
-            let mine = blocks.iter().filter(move |(_, block)| block.pool as usize == index);
-            mine.filter(move |(_, block)| block.state == state)
-        };
-        let mut free: Vec<_> = of_state(State::Free)
-            .map(|(id, block)| ((block.stream, block.bytes, block.address), id))
-            .collect();
-        free.sort_unstable();
-        assert!(pool.iter().eq(free.iter().map(|(_, id)| *id)));
-        assert_eq!(pool.len(), free.len());
-        let unmapped: BTreeMap<_, _> = of_state(State::Unmapped)
-            .map(|(id, block)| ((block.stream, block.address), id))
-            .collect();
-        assert_eq!(pool.unmapped, unmapped);
-    }
+    let of_state = |state: State| {
+        let these = blocks.iter().filter(move |(_, block)| block.state == state);
+        these.map(|(id, block)| {
+            let list = &allocator.pools[block.list];
+            ((list.pool, list.stream, block.bytes, block.address), id)
+        })
+    };
+    let mut free: Vec<_> = of_state(State::Free).collect();
+    free.sort_unstable();
+    let kept = (0..allocator.pools.len()).flat_map(|pool| allocator.pools.free(pool));
+    assert!(kept.eq(free.iter().map(|(_, id)| *id)));
+    let unmapped: BTreeMap<_, _> = of_state(State::Unmapped).collect();
+    let lists = (0..allocator.pools.len()).flat_map(|pool| allocator.pools.lists(pool));
+    let kept = lists.flat_map(|list| {
+        let unmapped = list.unmapped.iter();
+        unmapped.map(|(&address, &id)| ((list.pool, list.stream, blocks[id].bytes, address), id))
+    });
+    assert_eq!(kept.collect::<BTreeMap<_, _>>(), unmapped);
 }
 
 /// Sums are those of the blocks, and of the source.
@@ -101,9 +100,9 @@ fn numbers(allocator: &Caching<SimulatedSource>) {
     assert_eq!(statistics.segments.current, segments);
     let source = &allocator.source;
     assert_eq!(source.capacity_bytes() - source.free_bytes(), reserved(allocator));
-    let live: BTreeMap<_, _> = allocator.live.iter().map(|(address, id)| (*address, *id)).collect();
+    let live: BTreeSet<_> = allocator.live.ids().collect();
     let blocks = allocator.blocks.iter().filter(|(_, block)| block.state == State::Live);
-    assert_eq!(live, blocks.map(|(id, block)| (block.address, id)).collect());
+    assert_eq!(live, blocks.map(|(id, _)| id).collect());
 }
 
 /// Segments tell the same.
