@@ -1,51 +1,44 @@
 //! Best fit: the shortest hole that is long enough.
 
 use super::Hole;
-use super::blocks::Free;
 use super::coalescing::{Coalescing, Search};
+use super::holes::{Found, Holes};
 use super::tree::{Entry, Tree};
 
 /// Best fit (Knuth, TAOCP volume 1, section 2.5): the shortest hole that holds the request, of equal
 /// ones that of the lowest address.
 pub type BestFit<S> = Coalescing<S, ByLength>;
 
-/// Holes in the order of their lengths, equal ones by address.
+/// The search in the order of lengths, equal ones by address.
 #[derive(Default)]
 pub struct ByLength(Tree<u128>);
 
 impl Search for ByLength {
     const NAME: &'static str = "best_fit";
 
-    fn add(&mut self, hole: Free) {
-        let Free { address, bytes, node } = hole;
-        self.0.insert(Entry { key: key(bytes, address), bytes, node });
+    fn find(&mut self, holes: &Holes, bytes: u64) -> Option<Found> {
+        let place = self.0.first_from(key(bytes, 0), bytes)?;
+        holes.around(self.0.entry(&place).key as u64)
     }
 
-    fn remove(&mut self, hole: Free) {
-        self.0.remove(key(hole.bytes, hole.address));
+    fn in_order(&self, _: &Holes) -> Vec<Hole> {
+        let holes = self.0.entries().into_iter();
+        holes.map(|Entry { key, bytes }| Hole { address: key as u64, bytes }).collect()
     }
 
-    fn change(&mut self, from: Free, to: Free) {
-        self.remove(from);
-        self.add(to);
+    fn add(&mut self, Hole { address, bytes }: Hole) {
+        self.0.insert(Entry { key: key(bytes, address), bytes });
     }
 
-    fn find(&mut self, bytes: u64) -> Option<Free> {
-        self.0.first_from(key(bytes, 0), bytes).map(free)
-    }
-
-    fn in_order(&self) -> Vec<Hole> {
-        let holes = self.0.entries().into_iter().map(free);
-        holes.map(|Free { address, bytes, .. }| Hole { address, bytes }).collect()
+    fn remove(&mut self, Hole { address, bytes }: Hole) {
+        if let Some(place) = self.0.last_to(key(bytes, address)) {
+            self.0.remove(&place);
+        }
     }
 }
 
 fn key(bytes: u64, address: u64) -> u128 {
     u128::from(bytes) << 64 | u128::from(address)
-}
-
-fn free(Entry { key, bytes, node }: Entry<u128>) -> Free {
-    Free { address: key as u64, bytes, node }
 }
 
 #[cfg(test)]

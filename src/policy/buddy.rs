@@ -26,7 +26,7 @@ pub struct Buddy<S> {
     vacant_regions: Vec<u32>,
     nodes: Vec<Node>,
     vacant: Vec<u32>,
-    by_address: AddressMap,
+    by_address: AddressMap<u32>,
     free: Lists,
     usage: Usage,
 }
@@ -119,14 +119,14 @@ impl<S: Source> Buddy<S> {
             let Node { address, region, order, .. } = self.nodes[node as usize];
             let base = self.regions[region as usize].address;
             let other = base + ((address - base) ^ (1 << order));
-            let Some(&other) = self.by_address.get(&other) else { return node };
+            let Some(other) = self.by_address.get(other) else { return node };
             let half = self.nodes[other as usize];
             if (half.requested, half.order, half.region) != (0, order, region) {
                 return node;
             }
             self.free.remove(usize::from(order), other);
             let (lower, upper) = if half.address < address { (other, node) } else { (node, other) };
-            self.by_address.remove(&self.nodes[upper as usize].address);
+            self.by_address.remove(self.nodes[upper as usize].address);
             self.vacant.push(upper);
             self.nodes[lower as usize].order += 1;
             self.nodes[lower as usize].requested = 0;
@@ -150,7 +150,7 @@ impl<S: Source> Buddy<S> {
         let region =
             std::mem::replace(&mut self.regions[number as usize], Region { address: 0, bytes: 0 });
         for (address, order) in tops(region) {
-            let node = self.by_address.remove(&address).expect("all its blocks have merged");
+            let node = self.by_address.remove(address).expect("all its blocks have merged");
             self.free.remove(usize::from(order), node);
             self.vacant.push(node);
         }
@@ -199,7 +199,7 @@ impl<S: Source + Send> Policy for Buddy<S> {
     }
 
     fn free(&mut self, address: u64) -> Result<(), PolicyError> {
-        let node = self.by_address.get(&address).copied();
+        let node = self.by_address.get(address);
         let is_live = |node: &u32| self.nodes[*node as usize].requested > 0;
         let node = node.filter(is_live).ok_or(PolicyError::NotLive { address })?;
         let block = self.nodes[node as usize];

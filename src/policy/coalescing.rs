@@ -1,8 +1,11 @@
 //! What first fit, best fit and next fit have in common: all but the search.
 
-use super::blocks::{Blocks, Free, Merged};
+use std::collections::BTreeMap;
+
+use super::holes::{Found, Holes};
 use super::{
-    Block, Growth, Hole, HoleOrder, Params, ParamsError, Policy, PolicyError, Source, Usage,
+    AddressMap, Block, Growth, Hole, HoleOrder, Params, ParamsError, Policy, PolicyError, Region,
+    Source, Usage,
 };
 
 /// Which hole a request gets.
@@ -10,20 +13,17 @@ pub trait Search: Default + Send {
     /// Name of the policy that searches so.
     const NAME: &'static str;
 
-    /// A new hole.
-    fn add(&mut self, hole: Free);
-
-    /// A hole is gone.
-    fn remove(&mut self, hole: Free);
-
-    /// A hole has grown, or lost its first bytes. Its place among the holes by address stays.
-    fn change(&mut self, from: Free, to: Free);
-
     /// The hole for a request of `bytes` bytes, which gets its first bytes.
-    fn find(&mut self, bytes: u64) -> Option<Free>;
+    fn find(&mut self, holes: &Holes, bytes: u64) -> Option<Found>;
 
     /// Every hole, in the order in which the search would meet them.
-    fn in_order(&self) -> Vec<Hole>;
+    fn in_order(&self, holes: &Holes) -> Vec<Hole>;
+
+    /// There is a new hole.
+    fn add(&mut self, _hole: Hole) {}
+
+    /// A hole is gone.
+    fn remove(&mut self, _hole: Hole) {}
 }
 
 /// A policy that takes a block from the front of a hole, and merges a freed block with the holes
@@ -34,7 +34,11 @@ pub struct Coalescing<S, F> {
     alignment_bytes: u64,
     /// What sizes are rounded up to: the alignment, unless a policy hands out pages.
     unit_bytes: u64,
-    blocks: Blocks,
+    /// Lengths of regions.
+    regions: BTreeMap<u64, u64>,
+    /// What live blocks were requested with.
+    live: AddressMap<u64>,
+    holes: Holes,
     search: F,
     usage: Usage,
 }
@@ -62,7 +66,9 @@ impl<S: Source, F: Search> Coalescing<S, F> {
             growth,
             alignment_bytes,
             unit_bytes,
-            blocks: Blocks::default(),
+            regions: BTreeMap::new(),
+            live: AddressMap::default(),
+            holes: Holes::default(),
             search: F::default(),
             usage: Usage::default(),
         })
@@ -74,42 +80,31 @@ impl<S: Source, F: Search> Coalescing<S, F> {
     }
 
     /// The hole for a request, after taking a region where none fits.
-    fn hole_for(&mut self, bytes: u64) -> Result<Option<Free>, PolicyError> {
-        if let Some(hole) = self.search.find(bytes) {
-            return Ok(Some(hole));
+    fn hole_for(&mut self, bytes: u64) -> Result<Option<Found>, PolicyError> {
+        if let Some(found) = self.search.find(&self.holes, bytes) {
+            return Ok(Some(found));
         }
-        let Some(region) = self.growth.grow(&mut self.source, bytes)? else { return Ok(None) };
-        self.usage.reserved_bytes += region.bytes;
-        let merged = self.blocks.add(region);
-        self.tell(merged);
-        Ok(self.search.find(bytes))
+        let region = self.growth.grow(&mut self.source, bytes)?;
+        let Some(Region { address, bytes: region_bytes }) = region else { return Ok(None) };
+        self.regions.insert(address, region_bytes);
+        self.usage.reserved_bytes += region_bytes;
+        self.give(Hole { address, bytes: region_bytes });
+        Ok(self.search.find(&self.holes, bytes))
     }
 
-    fn tell(&mut self, merged: Merged) {
-        match merged {
-            Merged::Alone(hole) => self.search.add(hole),
-            Merged::Grown { from, to } => self.search.change(from, to),
-            Merged::Joined { gone, from, to } => {
-                self.search.remove(gone);
-                self.search.change(from, to);
-            }
-        }
+    fn give(&mut self, range: Hole) {
+        let merged = self.holes.give(range);
+        merged.before.into_iter().chain(merged.after).for_each(|hole| self.search.remove(hole));
+        self.search.add(merged.hole);
     }
 
-    /// Gives the regions that lie wholly in a hole back to the source.
-    fn release_in(&mut self, mut hole: Free) -> Result<u64, PolicyError> {
-        let mut released_bytes = 0;
-        for region in self.blocks.regions_in(hole) {
-            self.source.release(region).map_err(PolicyError::Source)?;
-            released_bytes += region.bytes;
-            self.usage.reserved_bytes -= region.bytes;
-            self.search.remove(hole);
-            let (before, after) = self.blocks.cut(hole, region);
-            before.into_iter().chain(after).for_each(|left| self.search.add(left));
-            let Some(after) = after else { break };
-            hole = after;
-        }
-        Ok(released_bytes)
+    /// The first region at an address or behind it that lies wholly in a hole.
+    fn unused_from(&self, address: u64) -> Option<(Found, Region)> {
+        self.regions.range(address..).find_map(|(&address, &bytes)| {
+            let region = Region { address, bytes };
+            let around = self.holes.around(address)?;
+            (region.end() <= around.hole.end()).then_some((around, region))
+        })
     }
 }
 
@@ -129,20 +124,22 @@ impl<S: Source + Send, F: Search> Policy for Coalescing<S, F> {
         let Some(rounded_bytes) = requested_bytes.checked_next_multiple_of(self.unit_bytes) else {
             return Err(out_of_memory);
         };
-        let hole = self.hole_for(rounded_bytes)?.ok_or(out_of_memory)?;
-        match self.blocks.take(hole, rounded_bytes, requested_bytes) {
-            Some(rest) => self.search.change(hole, rest),
-            None => self.search.remove(hole),
+        let found = self.hole_for(rounded_bytes)?.ok_or(out_of_memory)?;
+        let hole = found.hole;
+        self.search.remove(hole);
+        if let Some(rest) = self.holes.take(found, rounded_bytes) {
+            self.search.add(rest);
         }
+        self.live.insert(hole.address, requested_bytes);
         self.usage.add(requested_bytes, rounded_bytes);
         Ok(Block { address: hole.address, requested_bytes, rounded_bytes })
     }
 
     fn free(&mut self, address: u64) -> Result<(), PolicyError> {
-        let freed = self.blocks.free(address);
-        let (requested, rounded, merged) = freed.ok_or(PolicyError::NotLive { address })?;
-        self.usage.remove(requested, rounded);
-        self.tell(merged);
+        let requested_bytes = self.live.remove(address).ok_or(PolicyError::NotLive { address })?;
+        let bytes = requested_bytes.next_multiple_of(self.unit_bytes);
+        self.usage.remove(requested_bytes, bytes);
+        self.give(Hole { address, bytes });
         Ok(())
     }
 
@@ -151,14 +148,25 @@ impl<S: Source + Send, F: Search> Policy for Coalescing<S, F> {
     }
 
     fn holes(&self, order: HoleOrder) -> Vec<Hole> {
-        let mut holes = self.search.in_order();
-        if order == HoleOrder::Address {
-            holes.sort_unstable_by_key(|hole| hole.address);
+        match order {
+            HoleOrder::Address => self.holes.all(),
+            HoleOrder::FreeList => self.search.in_order(&self.holes),
         }
-        holes
     }
 
     fn release_unused(&mut self) -> Result<u64, PolicyError> {
-        self.blocks.all_free().into_iter().map(|hole| self.release_in(hole)).sum()
+        let (mut released_bytes, mut from) = (0, 0);
+        while let Some((around, region)) = self.unused_from(from) {
+            self.source.release(region).map_err(PolicyError::Source)?;
+            let Region { address, bytes } = region;
+            self.regions.remove(&address);
+            self.usage.reserved_bytes -= bytes;
+            self.search.remove(around.hole);
+            let (before, after) = self.holes.cut(around, Hole { address, bytes });
+            before.into_iter().chain(after).for_each(|hole| self.search.add(hole));
+            released_bytes += bytes;
+            from = region.end();
+        }
+        Ok(released_bytes)
     }
 }

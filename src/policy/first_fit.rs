@@ -1,60 +1,27 @@
 //! First fit: the hole of the lowest address that is long enough.
 
 use super::Hole;
-use super::blocks::Free;
 use super::coalescing::{Coalescing, Search};
-use super::tree::{Entry, Tree};
+use super::holes::{Found, Holes};
 
 /// First fit in the order of addresses (Knuth, TAOCP volume 1, section 2.5, algorithm A; in the
 /// order of addresses: Wilson et al., "Dynamic storage allocation: a survey and critical review",
 /// IWMM 1995). The search does not walk over the holes before the fit.
 pub type FirstFit<S> = Coalescing<S, ByAddress>;
 
-/// Holes in the order of addresses.
+/// The search in the order of addresses.
 #[derive(Default)]
-pub struct ByAddress(Tree<u64>);
-
-impl ByAddress {
-    /// The first hole of at least `bytes` bytes at `address` or behind it.
-    pub(super) fn find_from(&self, address: u64, bytes: u64) -> Option<Free> {
-        self.0.first_from(address, bytes).map(Free::from)
-    }
-}
+pub struct ByAddress;
 
 impl Search for ByAddress {
     const NAME: &'static str = "first_fit";
 
-    fn add(&mut self, hole: Free) {
-        self.0.insert(hole.into());
+    fn find(&mut self, holes: &Holes, bytes: u64) -> Option<Found> {
+        holes.first(bytes)
     }
 
-    fn remove(&mut self, hole: Free) {
-        self.0.remove(hole.address);
-    }
-
-    fn change(&mut self, from: Free, to: Free) {
-        self.0.change(from.address, to.into());
-    }
-
-    fn find(&mut self, bytes: u64) -> Option<Free> {
-        self.0.first(bytes).map(Free::from)
-    }
-
-    fn in_order(&self) -> Vec<Hole> {
-        let holes = self.0.entries().into_iter();
-        holes.map(|entry| Hole { address: entry.key, bytes: entry.bytes }).collect()
-    }
-}
-
-impl From<Free> for Entry<u64> {
-    fn from(Free { address, bytes, node }: Free) -> Self {
-        Self { key: address, bytes, node }
-    }
-}
-
-impl From<Entry<u64>> for Free {
-    fn from(Entry { key, bytes, node }: Entry<u64>) -> Self {
-        Self { address: key, bytes, node }
+    fn in_order(&self, holes: &Holes) -> Vec<Hole> {
+        holes.all()
     }
 }
 

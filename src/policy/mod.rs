@@ -6,12 +6,12 @@
 
 mod address_map;
 mod best_fit;
-mod blocks;
 mod buddy;
 mod coalescing;
 #[cfg(test)]
 mod conformance;
 mod first_fit;
+mod holes;
 mod lists;
 mod name;
 mod next_fit;
@@ -60,6 +60,13 @@ pub struct Hole {
     pub address: u64,
     /// Its length in bytes.
     pub bytes: u64,
+}
+
+impl Hole {
+    /// The address behind its last byte.
+    pub fn end(&self) -> u64 {
+        self.address + self.bytes
+    }
 }
 
 /// In which order holes are told.

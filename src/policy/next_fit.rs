@@ -1,60 +1,41 @@
 //! Next fit: the next hole that is long enough, from where the last search ended.
 
 use super::Hole;
-use super::blocks::Free;
 use super::coalescing::{Coalescing, Search};
-use super::first_fit::ByAddress;
+use super::holes::{Found, Holes};
 
 /// Next fit (first fit with a roving pointer: Knuth, TAOCP volume 1, section 2.5, exercise 6), in the
 /// order of addresses: the search goes on behind the block that was allocated last, and round the
 /// end.
 pub type NextFit<S> = Coalescing<S, Roving>;
 
-/// Holes in the order of addresses from the rover on.
+/// The search in the order of addresses from the rover on.
 #[derive(Default)]
 pub struct Roving {
-    holes: ByAddress,
     rover: u64,
-}
-
-impl Roving {
-    /// A rover inside a hole moves to its begin: the hole is the next that is met.
-    fn pull_back(&mut self, hole: Free) {
-        if (hole.address..hole.end()).contains(&self.rover) {
-            self.rover = hole.address;
-        }
-    }
 }
 
 impl Search for Roving {
     const NAME: &'static str = "next_fit";
 
-    fn add(&mut self, hole: Free) {
-        self.pull_back(hole);
-        self.holes.add(hole);
+    fn find(&mut self, holes: &Holes, bytes: u64) -> Option<Found> {
+        let found = holes.first_from(self.rover, bytes).or_else(|| holes.first(bytes))?;
+        self.rover = found.hole.address + bytes;
+        Some(found)
     }
 
-    fn remove(&mut self, hole: Free) {
-        self.holes.remove(hole);
-    }
-
-    fn change(&mut self, from: Free, to: Free) {
-        self.pull_back(to);
-        self.holes.change(from, to);
-    }
-
-    fn find(&mut self, bytes: u64) -> Option<Free> {
-        let next = self.holes.find_from(self.rover, bytes);
-        let hole = next.or_else(|| self.holes.find(bytes))?;
-        self.rover = hole.address + bytes;
-        Some(hole)
-    }
-
-    fn in_order(&self) -> Vec<Hole> {
-        let mut holes = self.holes.in_order();
+    fn in_order(&self, holes: &Holes) -> Vec<Hole> {
+        let mut holes = holes.all();
         let before = holes.partition_point(|hole| hole.address < self.rover);
         holes.rotate_left(before);
         holes
+    }
+
+    /// A rover inside a new hole moves to its begin: the hole is the next that is met.
+    fn add(&mut self, hole: Hole) {
+        if (hole.address..hole.end()).contains(&self.rover) {
+            self.rover = hole.address;
+        }
     }
 }
 

@@ -32,6 +32,7 @@ struct Run {
     freed: Vec<u64>,
 }
 
+#[derive(Clone, Copy, Default)]
 struct Live {
     requested_bytes: u64,
     /// The run, or [`PAGES`].
@@ -167,7 +168,7 @@ impl<S: Source + Send> Policy for SizeClasses<S> {
     }
 
     fn free(&mut self, address: u64) -> Result<(), PolicyError> {
-        let block = self.live.remove(&address).ok_or(PolicyError::NotLive { address })?;
+        let block = self.live.remove(address).ok_or(PolicyError::NotLive { address })?;
         let rounded_bytes = match self.runs.get(block.run as usize) {
             Some(run) => run.class.units * self.unit_bytes(),
             None => {

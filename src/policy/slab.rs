@@ -45,6 +45,7 @@ struct Place {
     chunk: u32,
 }
 
+#[derive(Clone, Copy, Default)]
 struct Live {
     requested_bytes: u64,
     chunk: u32,
@@ -143,7 +144,7 @@ impl<S: Source + Send> Policy for Slab<S> {
     }
 
     fn free(&mut self, address: u64) -> Result<(), PolicyError> {
-        let block = self.live.remove(&address).ok_or(PolicyError::NotLive { address })?;
+        let block = self.live.remove(address).ok_or(PolicyError::NotLive { address })?;
         if let Some(chunk) = &mut self.chunks[block.chunk as usize] {
             chunk.live -= 1;
         }

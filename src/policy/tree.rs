@@ -1,17 +1,16 @@
-//! An ordered tree of free ranges in which every subtree knows its longest.
+//! An ordered tree of ranges in which every subtree knows its longest.
 
 /// Entries of a page. Timed: 16 and 64 are slower.
 const WIDTH: usize = 32;
 
-/// Pages on a way from the root to a leaf. A tree of height `h` takes some 16^h insertions to make.
-const MAX_HEIGHT: usize = 16;
+/// Pages between a root and its leaves. A tree of height `h` takes some 16^h insertions to make.
+const MAX_HEIGHT: usize = 11;
 
-/// A free range: which node it is, under the key that orders it.
+/// A range under the key that orders it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry<K> {
     pub(super) key: K,
     pub(super) bytes: u64,
-    pub(super) node: u32,
 }
 
 /// A B+-tree (Comer, "The ubiquitous B-tree", ACM Computing Surveys 11, 1979) whose inner entries
@@ -20,6 +19,7 @@ pub(super) struct Entry<K> {
 ///
 /// A page is freed when it is empty, and never merged before that (Johnson and Shasha, "B-trees with
 /// inserts and deletes: why free-at-empty is better than merge-at-half", JCSS 47, 1993).
+#[derive(Debug)]
 pub(super) struct Tree<K> {
     pages: Vec<Page<K>>,
     vacant: Vec<u32>,
@@ -27,8 +27,9 @@ pub(super) struct Tree<K> {
     height: usize,
 }
 
-/// In a leaf: keys, lengths and nodes of ranges. Above: of each child page its first key, its longest
-/// length and its number.
+/// In a leaf: keys and lengths of ranges. Above: of each child page its first key, its longest length
+/// and its number.
+#[derive(Debug)]
 struct Page<K> {
     len: usize,
     keys: [K; WIDTH],
@@ -36,10 +37,15 @@ struct Page<K> {
     below: [u32; WIDTH],
 }
 
-/// The page and the entry on each level, from the root to the leaf.
-struct Path {
-    pages: [u32; MAX_HEIGHT + 1],
-    at: [usize; MAX_HEIGHT + 1],
+/// Where a range stands, as long as the tree does not change: the page and the entry on each level,
+/// from the root to the leaf.
+#[derive(Clone)]
+pub(super) struct Place([Step; MAX_HEIGHT + 1]);
+
+#[derive(Clone, Copy, Default)]
+struct Step {
+    page: u32,
+    at: u32,
 }
 
 impl<K: Copy + Ord + Default> Default for Tree<K> {
@@ -49,13 +55,64 @@ impl<K: Copy + Ord + Default> Default for Tree<K> {
 }
 
 impl<K: Copy + Ord + Default> Tree<K> {
+    /// The first range of at least `bytes` bytes.
+    pub(super) fn first(&self, bytes: u64) -> Option<Place> {
+        let i = self.page(self.root).first_long(bytes, 0)?;
+        Some(self.first_below(Place::default(), 0, self.root, i, bytes))
+    }
+
+    /// The first range of at least `bytes` bytes under a key of at least `from`.
+    pub(super) fn first_from(&self, from: K, bytes: u64) -> Option<Place> {
+        let mut place = self.descend(from);
+        let leaf = self.page(place.0[self.height].page);
+        if let Some(i) = leaf.first_long(bytes, leaf.count(|key| key < from)) {
+            place.0[self.height].at = i as u32;
+            return Some(place);
+        }
+        self.first_behind(place, bytes)
+    }
+
+    /// The last range under a key of at most `key`.
+    pub(super) fn last_to(&self, key: K) -> Option<Place> {
+        let place = self.descend(key);
+        let Step { page, at } = place.0[self.height];
+        let leaf = self.page(page);
+        (leaf.len > 0 && leaf.keys[at as usize] <= key).then_some(place)
+    }
+
+    /// The range behind another.
+    pub(super) fn next(&self, mut place: Place) -> Option<Place> {
+        let leaf = &mut place.0[self.height];
+        if (leaf.at as usize + 1) < self.page(leaf.page).len {
+            leaf.at += 1;
+            return Some(place);
+        }
+        self.first_behind(place, 0)
+    }
+
+    /// The range at a place.
+    pub(super) fn entry(&self, place: &Place) -> Entry<K> {
+        let Step { page, at } = place.0[self.height];
+        self.page(page).entry(at as usize)
+    }
+
+    /// Every range, in the order of the keys.
+    pub(super) fn entries(&self) -> Vec<Entry<K>> {
+        let mut pages = vec![self.root];
+        for _ in 0..self.height {
+            pages = pages.iter().flat_map(|&page| self.page(page).children()).copied().collect();
+        }
+        let leaves = pages.into_iter().map(|page| self.page(page));
+        leaves.flat_map(|leaf| (0..leaf.len).map(|i| leaf.entry(i))).collect()
+    }
+
     /// Adds a range under a key that is not there yet.
     pub(super) fn insert(&mut self, entry: Entry<K>) {
         if self.page(self.root).is_full() {
-            let root = self.page(self.root);
-            let mut above = Page::default();
-            above.insert(0, Entry { key: root.keys[0], bytes: root.most(), node: self.root });
-            self.root = self.make(above);
+            let below = self.root;
+            self.root = self.make(Page::default());
+            let bound = self.page(below).bound();
+            self.page_mut(self.root).insert(0, bound, below);
             self.height += 1;
         }
         let mut page = self.root;
@@ -71,21 +128,21 @@ impl<K: Copy + Ord + Default> Tree<K> {
             page = this.below[i];
         }
         let leaf = self.page_mut(page);
-        leaf.insert(leaf.rank(entry.key), entry);
+        leaf.insert(leaf.count(|key| key < entry.key), entry, 0);
     }
 
-    /// Removes the range under a key that is there.
-    pub(super) fn remove(&mut self, key: K) {
-        let path = self.path(key);
-        let (leaf, at) = (path.pages[self.height], path.at[self.height]);
-        let bytes = self.page(leaf).longest[at];
-        self.page_mut(leaf).remove(at);
+    /// Removes the range at a place.
+    pub(super) fn remove(&mut self, place: &Place) {
+        let bytes = self.entry(place).bytes;
+        let Step { page, at } = place.0[self.height];
+        self.page_mut(page).remove(at as usize);
         for level in (0..self.height).rev() {
-            let child = path.pages[level + 1];
+            let child = place.0[level + 1].page;
             if self.page(child).len == 0 {
-                self.page_mut(path.pages[level]).remove(path.at[level]);
+                let Step { page, at } = place.0[level];
+                self.page_mut(page).remove(at as usize);
                 self.vacant.push(child);
-            } else if !self.renew(path.pages[level], path.at[level], bytes, 0) {
+            } else if !self.renew(place.0[level], bytes, 0) {
                 break;
             }
         }
@@ -99,97 +156,91 @@ impl<K: Copy + Ord + Default> Tree<K> {
         }
     }
 
-    /// Gives the range under a key another key and length. Its place in the order stays.
-    pub(super) fn change(&mut self, key: K, to: Entry<K>) {
-        let path = self.path(key);
-        let (leaf, at) = (path.pages[self.height], path.at[self.height]);
-        let bytes = self.page(leaf).longest[at];
-        self.page_mut(leaf).set(at, to);
+    /// Gives the range at a place another key and length. The order of the keys stays.
+    pub(super) fn replace(&mut self, place: &Place, entry: Entry<K>) {
+        let bytes = self.entry(place).bytes;
+        let Step { page, at } = place.0[self.height];
+        self.page_mut(page).set(at as usize, entry);
         for level in (0..self.height).rev() {
-            if !self.renew(path.pages[level], path.at[level], bytes, to.bytes) {
+            if !self.renew(place.0[level], bytes, entry.bytes) {
                 break;
             }
         }
     }
 
-    /// The first range of at least `bytes` bytes.
-    pub(super) fn first(&self, bytes: u64) -> Option<Entry<K>> {
-        let i = self.page(self.root).first_long(bytes, 0)?;
-        Some(self.first_below(self.root, i, self.height, bytes))
+    /// Makes an entry what its child page is, in which a length went from `from` to `to`; whether
+    /// that changed it.
+    fn renew(&mut self, Step { page, at }: Step, from: u64, to: u64) -> bool {
+        let this = self.page(page);
+        let before = this.entry(at as usize);
+        let child = self.page(this.below[at as usize]);
+        let bytes = if from == before.bytes { child.longest() } else { before.bytes.max(to) };
+        let after = Entry { key: child.keys[0], bytes };
+        self.page_mut(page).set(at as usize, after);
+        after != before
     }
 
-    /// The first range of at least `bytes` bytes under a key of at least `from`.
-    pub(super) fn first_from(&self, from: K, bytes: u64) -> Option<Entry<K>> {
-        let path = self.path(from);
-        let leaf = self.page(path.pages[self.height]);
-        if let Some(i) = leaf.first_long(bytes, leaf.rank(from)) {
-            return Some(leaf.entry(i));
+    /// The way to the last key of at most `key`; else to the first.
+    fn descend(&self, key: K) -> Place {
+        let mut place = Place::default();
+        let mut page = self.root;
+        for level in 0..self.height {
+            let at = self.page(page).position(key);
+            place.0[level] = Step { page, at: at as u32 };
+            page = self.page(page).below[at];
         }
-        (0..self.height).rev().find_map(|level| {
-            let page = path.pages[level];
-            let i = self.page(page).first_long(bytes, path.at[level] + 1)?;
-            Some(self.first_below(page, i, self.height - level, bytes))
-        })
+        let at = self.page(page).position(key) as u32;
+        place.0[self.height] = Step { page, at };
+        place
     }
 
-    /// Every range, in the order of the keys.
-    pub(super) fn entries(&self) -> Vec<Entry<K>> {
-        let mut pages = vec![self.root];
-        for _ in 0..self.height {
-            pages = pages.iter().flat_map(|&page| self.page(page).all_below()).copied().collect();
-        }
-        let leaves = pages.into_iter().map(|page| self.page(page));
-        leaves.flat_map(|leaf| (0..leaf.len).map(|i| leaf.entry(i))).collect()
+    /// The first range of at least `bytes` bytes in the leaves behind that of a place.
+    fn first_behind(&self, place: Place, bytes: u64) -> Option<Place> {
+        (0..self.height)
+            .rev()
+            .find_map(|level| {
+                let Step { page, at } = place.0[level];
+                let i = self.page(page).first_long(bytes, at as usize + 1)?;
+                Some((level, page, i))
+            })
+            .map(|(level, page, i)| self.first_below(place, level, page, i, bytes))
     }
 
     /// Follows the first long enough entries down from entry `i` of a page.
-    fn first_below(&self, page: u32, i: usize, height: usize, bytes: u64) -> Entry<K> {
-        let (mut page, mut i) = (self.page(page), i);
-        for _ in 0..height {
-            page = self.page(page.below[i]);
-            i = page.first_long(bytes, 0).expect("the page above says that there is one");
+    fn first_below(
+        &self,
+        mut place: Place,
+        level: usize,
+        mut page: u32,
+        mut i: usize,
+        bytes: u64,
+    ) -> Place {
+        for level in level..self.height {
+            place.0[level] = Step { page, at: i as u32 };
+            page = self.page(page).below[i];
+            i = self
+                .page(page)
+                .first_long(bytes, 0)
+                .expect("the page above says that there is one");
         }
-        page.entry(i)
-    }
-
-    /// Makes entry `i` of a page what its child is, in which a length went from `from` to `to`;
-    /// whether that changed it.
-    fn renew(&mut self, page: u32, i: usize, from: u64, to: u64) -> bool {
-        let this = self.page(page);
-        let (key, longest, child) = (this.keys[i], this.longest[i], self.page(this.below[i]));
-        let key_now = child.keys[0];
-        let longest_now = if from == longest { child.most() } else { longest.max(to) };
-        let this = self.page_mut(page);
-        (this.keys[i], this.longest[i]) = (key_now, longest_now);
-        key_now != key || longest_now != longest
-    }
-
-    fn path(&self, key: K) -> Path {
-        let mut path = Path { pages: [self.root; MAX_HEIGHT + 1], at: [0; MAX_HEIGHT + 1] };
-        for level in 0..self.height {
-            let page = self.page(path.pages[level]);
-            path.at[level] = page.position(key);
-            path.pages[level + 1] = page.below[path.at[level]];
-        }
-        path.at[self.height] = self.page(path.pages[self.height]).position(key);
-        path
+        place.0[self.height] = Step { page, at: i as u32 };
+        place
     }
 
     /// Moves the upper half of a full child into a page of its own.
     fn split(&mut self, page: u32, i: usize) {
         let child = self.page(page).below[i];
-        let lower = self.page_mut(child);
-        let mut upper = Page::default();
+        let upper = self.make(Page::default());
         for from in WIDTH / 2..WIDTH {
-            upper.insert(from - WIDTH / 2, lower.entry(from));
+            let lower = self.page(child);
+            let (entry, below) = (lower.entry(from), lower.below[from]);
+            self.page_mut(upper).insert(from - WIDTH / 2, entry, below);
         }
-        lower.len = WIDTH / 2;
-        let most = lower.most();
-        let (key, bytes) = (upper.keys[0], upper.most());
-        let node = self.make(upper);
+        self.page_mut(child).len = WIDTH / 2;
+        let (lower_bound, upper_bound) = (self.page(child).bound(), self.page(upper).bound());
         let this = self.page_mut(page);
-        this.longest[i] = most;
-        this.insert(i + 1, Entry { key, bytes, node });
+        this.set(i, lower_bound);
+        this.insert(i + 1, upper_bound, upper);
     }
 
     fn make(&mut self, page: Page<K>) -> u32 {
@@ -210,6 +261,12 @@ impl<K: Copy + Ord + Default> Tree<K> {
     }
 }
 
+impl Default for Place {
+    fn default() -> Self {
+        Self([Step::default(); MAX_HEIGHT + 1])
+    }
+}
+
 impl<K: Copy + Ord + Default> Default for Page<K> {
     fn default() -> Self {
         let keys = [K::default(); WIDTH];
@@ -222,43 +279,49 @@ impl<K: Copy + Ord> Page<K> {
         self.len == WIDTH
     }
 
-    /// How many keys are below `key`.
-    fn rank(&self, key: K) -> usize {
-        self.keys[..self.len].partition_point(|other| *other < key)
+    /// How many keys, all of them first, are so. Loads that do not wait for each other are faster
+    /// than a binary search.
+    fn count(&self, is_so: impl Fn(K) -> bool) -> usize {
+        self.keys[..self.len].iter().map(|key| usize::from(is_so(*key))).sum()
     }
 
     /// The last entry whose key is not above `key`; else the first.
     fn position(&self, key: K) -> usize {
-        self.keys[..self.len].partition_point(|other| *other <= key).saturating_sub(1)
+        self.count(|other| other <= key).saturating_sub(1)
     }
 
     fn first_long(&self, bytes: u64, from: usize) -> Option<usize> {
         (from..self.len).find(|&i| self.longest[i] >= bytes)
     }
 
-    fn most(&self) -> u64 {
-        self.longest[..self.len].iter().fold(0, |most, &bytes| most.max(bytes))
+    fn longest(&self) -> u64 {
+        self.longest[..self.len].iter().fold(0, |longest, &bytes| longest.max(bytes))
     }
 
-    fn all_below(&self) -> &[u32] {
+    /// What the page above holds of it.
+    fn bound(&self) -> Entry<K> {
+        Entry { key: self.keys[0], bytes: self.longest() }
+    }
+
+    fn children(&self) -> &[u32] {
         &self.below[..self.len]
     }
 
     fn entry(&self, i: usize) -> Entry<K> {
-        Entry { key: self.keys[i], bytes: self.longest[i], node: self.below[i] }
+        Entry { key: self.keys[i], bytes: self.longest[i] }
     }
 
     fn set(&mut self, i: usize, entry: Entry<K>) {
         self.keys[i] = entry.key;
         self.longest[i] = entry.bytes;
-        self.below[i] = entry.node;
     }
 
-    fn insert(&mut self, i: usize, entry: Entry<K>) {
+    fn insert(&mut self, i: usize, entry: Entry<K>, below: u32) {
         self.keys.copy_within(i..self.len, i + 1);
         self.longest.copy_within(i..self.len, i + 1);
         self.below.copy_within(i..self.len, i + 1);
         self.set(i, entry);
+        self.below[i] = below;
         self.len += 1;
     }
 
@@ -271,100 +334,4 @@ impl<K: Copy + Ord> Page<K> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// A tree and what it should hold.
-    #[derive(Default)]
-    struct Both {
-        tree: Tree<u64>,
-        model: BTreeMap<u64, (u64, u32)>,
-    }
-
-    impl Both {
-        fn insert(&mut self, key: u64, bytes: u64, node: u32) {
-            if self.model.insert(key, (bytes, node)).is_some() {
-                self.tree.remove(key);
-            }
-            self.tree.insert(Entry { key, bytes, node });
-        }
-
-        fn remove_near(&mut self, key: u64) {
-            if let Some(key) = self.near(key) {
-                self.model.remove(&key);
-                self.tree.remove(key);
-            }
-        }
-
-        fn change_near(&mut self, key: u64, by: u64, bytes: u64) {
-            let Some(key) = self.near(key) else { return };
-            let least = self.model.range(..key).next_back().map_or(0, |(key, _)| key + 1);
-            let most = self.model.range(key + 1..).next().map_or(u64::MAX, |(key, _)| key - 1);
-            let to = (least + by % (most - least).saturating_add(1)).min(key + by);
-            let (_, node) = self.model.remove(&key).unwrap();
-            self.model.insert(to, (bytes, node));
-            self.tree.change(key, Entry { key: to, bytes, node });
-        }
-
-        fn near(&self, key: u64) -> Option<u64> {
-            self.model.range(key..).chain(&self.model).next().map(|(key, _)| *key)
-        }
-
-        fn check(&self, from: u64, bytes: u64) {
-            let found = self.model.range(from..).find(|(_, (long, _))| *long >= bytes);
-            let entry = |(&key, &(bytes, node)): (&u64, &(u64, u32))| Entry { key, bytes, node };
-            assert_eq!(self.tree.first_from(from, bytes), found.map(entry));
-            let found = self.model.iter().find(|(_, (long, _))| *long >= bytes);
-            assert_eq!(self.tree.first(bytes), found.map(entry));
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
-
-        #[test]
-        fn it_finds_what_a_plain_search_finds(
-            steps in prop::collection::vec((0..8u8, 0..20_000u64, 0..1000u64), 1..4000),
-            falling in any::<bool>(),
-        ) {
-            let mut both = Both::default();
-            let half = steps.len() / 2;
-            for (n, (kind, key, bytes)) in steps.into_iter().enumerate() {
-                // In the second half more is removed than added, down to nothing.
-                let removes = if falling && n > half { 7 } else { 3 };
-                match kind {
-                    0 => both.change_near(key, bytes, bytes / 2),
-                    kind if kind < removes => both.remove_near(key),
-                    _ => both.insert(key, bytes, n as u32),
-                }
-                both.check(key / 2, bytes);
-            }
-            let entries = both.tree.entries();
-            let expected = both.model.iter();
-            let expected = expected.map(|(&key, &(bytes, node))| Entry { key, bytes, node });
-            prop_assert!(expected.eq(entries));
-        }
-    }
-
-    #[test]
-    fn it_grows_and_shrinks_to_nothing_in_any_order() {
-        for step in [1, 7919, 99_999] {
-            let mut tree = Tree::<u64>::default();
-            let keys = || (0..100_000u64).map(|i| i * step % 100_000);
-            for key in keys() {
-                tree.insert(Entry { key, bytes: key, node: 0 });
-            }
-            assert!((3..=5).contains(&tree.height), "{}", tree.height);
-            assert_eq!(tree.first(50_000).unwrap().key, 50_000);
-            for key in keys() {
-                tree.remove(key);
-            }
-            assert_eq!((tree.height, tree.first(0)), (0, None));
-            assert_eq!(tree.vacant.len() + 1, tree.pages.len());
-        }
-    }
-}
+mod tests;
