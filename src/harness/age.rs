@@ -62,8 +62,7 @@ pub fn age(policy: &mut dyn Policy, recipe: &Recipe) -> Result<Aged, HarnessErro
             heap_bytes,
             occupancy_percent,
             reached_percent: reached as u64,
-            requested_bytes: usage.requested_bytes,
-            rounded_bytes: usage.rounded_bytes,
+            usage,
         });
     }
     let (stop, median_hole_bytes) = wear(&mut churn, recipe)?;
@@ -105,7 +104,7 @@ fn wear(churn: &mut Churn<'_>, recipe: &Recipe) -> Result<(Stop, u64), HarnessEr
         while churn.operations < next {
             churn.step()?;
         }
-        churn.fill()?;
+        churn.refill()?;
     }
 }
 

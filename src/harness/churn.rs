@@ -87,8 +87,18 @@ impl<'a> Churn<'a> {
 
     /// Allocates until every class has its share.
     pub(super) fn fill(&mut self) -> Result<(), HarnessError> {
+        self.fill_those(|_| true)
+    }
+
+    /// Allocates until the classes have their share again that may be far from it: stacks. All others
+    /// are short of it by less than a block, at any time.
+    pub(super) fn refill(&mut self) -> Result<(), HarnessError> {
+        self.fill_those(|class| class.lifetime == Lifetime::Reverse)
+    }
+
+    fn fill_those(&mut self, is_filled: impl Fn(&Class) -> bool) -> Result<(), HarnessError> {
         let mut misfits = vec![0; self.classes.len()];
-        let mut draws = self.sampler.draws(|_, _| true);
+        let mut draws = self.sampler.draws(|_, class| is_filled(class));
         while let Some(class) = self.sampler.class(&draws) {
             let bytes = self.sampler.size(class);
             let books = &self.classes[class];
@@ -99,7 +109,9 @@ impl<'a> Churn<'a> {
             }
             misfits[class] += 1;
             if misfits[class] == MISFITS_IN_A_ROW {
-                draws = self.sampler.draws(|number, _| misfits[number] < MISFITS_IN_A_ROW);
+                draws = self
+                    .sampler
+                    .draws(|number, class| is_filled(class) && misfits[number] < MISFITS_IN_A_ROW);
             }
         }
         Ok(())
@@ -238,6 +250,112 @@ impl Blocks {
             Blocks::Together { groups, open, .. } => {
                 groups.into_iter().flatten().chain(open).collect()
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{FirstFit, Growth, Params, Placement, SimulatedSource};
+
+    fn sampler() -> Sampler {
+        Sampler::new(Distribution::Uniform, 0, 11)
+    }
+
+    fn live(made: u64) -> Live {
+        Live { address: 256 * made, requested_bytes: 16, made }
+    }
+
+    /// What ends next, in the order in which it is freed.
+    fn end(blocks: &mut Blocks, sampler: &mut Sampler) -> Vec<u64> {
+        let mut ended = Vec::new();
+        blocks.end_some(sampler, &mut ended);
+        ended.iter().rev().map(|live| live.made).collect()
+    }
+
+    fn filled(lifetime: Lifetime, sampler: &mut Sampler) -> Blocks {
+        let mut blocks = Blocks::new(lifetime);
+        (0..1000).for_each(|made| blocks.add(live(made), sampler));
+        blocks
+    }
+
+    #[test]
+    fn activations_end_the_newest_first() {
+        let mut sampler = sampler();
+        let mut blocks = filled(Lifetime::Reverse, &mut sampler);
+        let mut left = 1000;
+        while left > 0 {
+            let ended = end(&mut blocks, &mut sampler);
+            let expected: Vec<u64> = (left - ended.len() as u64..left).rev().collect();
+            assert_eq!(ended, expected);
+            left -= ended.len() as u64;
+        }
+    }
+
+    #[test]
+    fn a_group_ends_as_a_whole_and_others_stay() {
+        let mut sampler = sampler();
+        let lifetime = Lifetime::Together { least_blocks: 5, most_blocks: 9 };
+        let mut blocks = filled(lifetime, &mut sampler);
+        let mut firsts = Vec::new();
+        let mut seen = 0;
+        while seen < 1000 {
+            let group = end(&mut blocks, &mut sampler);
+            assert!(group.windows(2).all(|two| two[0] + 1 == two[1]), "{group:?}");
+            // The open group, which is the last to end, may be shorter.
+            seen += group.len();
+            assert!((5..=9).contains(&group.len()) || seen == 1000, "{group:?}");
+            firsts.push(group[0]);
+        }
+        assert!(!firsts.is_sorted());
+    }
+
+    #[test]
+    fn memoryless_blocks_end_one_by_one_whatever_their_age() {
+        let mut sampler = sampler();
+        let mut blocks = filled(Lifetime::Memoryless, &mut sampler);
+        let ended: Vec<Vec<u64>> = (0..1000).map(|_| end(&mut blocks, &mut sampler)).collect();
+        assert!(ended.iter().all(|ended| ended.len() == 1));
+        // Of the first half to end, half are old: 250 expected, deviation 11.
+        let old = ended[..500].iter().filter(|ended| ended[0] < 500).count();
+        assert!((200..300).contains(&old), "{old}");
+        let mut all: Vec<u64> = ended.into_iter().flatten().collect();
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..1000));
+    }
+
+    #[test]
+    fn every_class_keeps_its_share() {
+        for distribution in Distribution::ALL {
+            let heap_bytes = 64 << 20;
+            let source = SimulatedSource::new(heap_bytes, 1 << 20, Placement::Contiguous).unwrap();
+            let params = Params::default().with_growth(Growth::Whole);
+            let mut policy = FirstFit::new(source, &params).unwrap();
+            let live_bytes = heap_bytes / 2;
+            let shift = distribution.shift_for_blocks(live_bytes, 10_000, 1024);
+            let mut churn = Churn::new(&mut policy, distribution, live_bytes, shift, 3);
+            churn.fill().unwrap();
+            let lasting = |churn: &Churn<'_>| {
+                let made = |books: &Books| match &books.blocks {
+                    Blocks::Lasting(blocks) => blocks.iter().map(|live| live.made).collect(),
+                    _ => Vec::new(),
+                };
+                churn.classes.iter().flat_map(made).collect::<Vec<u64>>()
+            };
+            let parameters = lasting(&churn);
+            for _ in 0..5 {
+                (0..2000).for_each(|_| churn.step().unwrap());
+                churn.refill().unwrap();
+                for books in &churn.classes {
+                    // Short of its share by a block that no longer fitted.
+                    let share = books.live_bytes as f64 / books.budget_bytes as f64;
+                    assert!((0.95..=1.0).contains(&share), "{distribution}: {share}");
+                }
+                let live: u64 = churn.classes.iter().map(|books| books.live_bytes).sum();
+                assert_eq!(churn.policy.usage().requested_bytes, live);
+            }
+            assert_eq!(lasting(&churn), parameters);
         }
     }
 }

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use super::{LEAST_HEAP_BYTES, MAX_SCALE_SHIFT};
 use crate::layout::{LEAST_UNIT_BYTES, LayoutError, UNIT_BYTES};
-use crate::policy::{ParamsError, PolicyError, SimulationError};
+use crate::policy::{ParamsError, PolicyError, SimulationError, Usage};
 use crate::record::size;
 
 /// Why the harness cannot do what it was asked for.
@@ -78,11 +78,12 @@ pub enum HarnessError {
     /// A heap that was out of memory before it was as full as asked.
     #[error(
         "{policy} cannot fill {occupancy_percent} % of a heap of {} with requested bytes: it is out \
-         of memory at {reached_percent} %, where {} requested take {}; ask for {reached_percent} % or \
-         less, or for a larger heap",
+         of memory at {reached_percent} %, where {} requested take {} of {} reserved; ask for \
+         {reached_percent} % or less, or for a larger heap",
         size::exact(*.heap_bytes),
-        size::rounded(*.requested_bytes),
-        size::rounded(*.rounded_bytes)
+        size::rounded(.usage.requested_bytes),
+        size::rounded(.usage.rounded_bytes),
+        size::rounded(.usage.reserved_bytes)
     )]
     Unreachable {
         /// The policy.
@@ -93,10 +94,8 @@ pub enum HarnessError {
         occupancy_percent: u32,
         /// The occupancy reached, rounded down, which would work.
         reached_percent: u64,
-        /// Bytes requested for live blocks then.
-        requested_bytes: u64,
-        /// Bytes that live blocks took then.
-        rounded_bytes: u64,
+        /// What the policy held then.
+        usage: Usage,
     },
     /// Sizes that the policy does not hand out.
     #[error(

@@ -14,6 +14,8 @@ pub mod metrics;
 mod names;
 mod preset;
 mod recipe;
+#[cfg(test)]
+mod tests;
 
 pub use age::age;
 pub use aged::{Aged, holes_layout, live_layout};
