@@ -15,10 +15,13 @@ use super::progress::Progress;
 use super::worker::{Message, Ready, Request};
 use super::{Failure, Format, filter, output, print, resume};
 use crate::device::DeviceRequest;
-use crate::experiment::{Answer, Plan, Suite, parse_case, plans};
+use crate::experiment::{Answer, Heap, Plan, Suite, parse_case, plans};
 use crate::record::journal::{Journal, JournalWriter};
 use crate::record::{DeviceKind, Group, Run, Selection, Status, size};
 use crate::summary::Summary;
+
+/// Aged heaps of groups to come that a worker is told of.
+const HEAPS_AHEAD: usize = 8;
 
 /// How long a worker may take for one group: far beyond any that was seen.
 const GROUP: Duration = Duration::from_secs(300);
@@ -275,7 +278,7 @@ impl Bench {
         let known: HashSet<String> = done.iter().map(|group| group.case.clone()).collect();
         let mut groups = done;
         let mut progress = Progress::new(plans.len());
-        for plan in plans {
+        for (at, plan) in plans.iter().enumerate() {
             let case = plan.case();
             if known.contains(&case) {
                 progress.end(&case, "in the journal already");
@@ -292,7 +295,7 @@ impl Bench {
                 let reason = format!("the time limit of {limit} s was over before its turn came");
                 plan.record(Status::Skipped, Some(reason))
             } else {
-                self.perform(plan)?
+                self.perform(plan, upcoming(&plans[at..]))?
             };
             if self.interrupted.load(Ordering::SeqCst) {
                 break;
@@ -312,9 +315,9 @@ impl Bench {
     }
 
     /// One group. A worker that fails costs its group, and the next group gets a fresh one.
-    fn perform(&mut self, plan: &Plan) -> Result<Group, Failure> {
+    fn perform(&mut self, plan: &Plan, ahead: Vec<Heap>) -> Result<Group, Failure> {
         let failed = |reason: String| Ok(plan.record(Status::Failed, Some(reason)));
-        match self.ask(&Request::Measure { plan: Box::new(plan.clone()) }, GROUP)? {
+        match self.ask(&Request::Measure { plan: Box::new(plan.clone()), ahead }, GROUP)? {
             Ok(Message::Measured(answer)) => {
                 let Answer { group, device_lost } = *answer;
                 if device_lost {
@@ -327,6 +330,14 @@ impl Bench {
             Err(error) => failed(error.to_string()),
         }
     }
+}
+
+/// The next heaps that are asked for, each once.
+fn upcoming(plans: &[Plan]) -> Vec<Heap> {
+    let mut heaps: Vec<Heap> = plans.iter().filter_map(Plan::heap).collect();
+    heaps.dedup();
+    heaps.truncate(HEAPS_AHEAD);
+    heaps
 }
 
 /// How a group ended, in a few words.

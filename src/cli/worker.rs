@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Failure;
 use crate::device::{self, DeviceError};
-use crate::experiment::{Answer, Plan, Session};
+use crate::experiment::{Answer, Heap, Plan, Session};
 use crate::measure::limit::{MemoryLimit, memory_limit, mps_is_running};
 use crate::measure::worker::serve;
 use crate::record::DeviceFacts;
@@ -63,6 +63,8 @@ pub enum Request {
     Measure {
         /// The group.
         plan: Box<Plan>,
+        /// Aged heaps that groups behind it will ask for.
+        ahead: Vec<Heap>,
     },
     /// To test a kernel.
     Selftest {
@@ -90,7 +92,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn answer(session: &mut Session, seed: u64, request: Request) -> Message {
     match request {
-        Request::Measure { plan } => Message::Measured(Box::new(session.perform(&plan))),
+        Request::Measure { plan, ahead } => {
+            session.age_ahead(&ahead);
+            Message::Measured(Box::new(session.perform(&plan)))
+        }
         Request::Selftest { kernel, layouts } => match Subject::named(&kernel) {
             Some(subject) => {
                 Message::Tested(Box::new(selftest::test(session.device(), subject, seed, layouts)))

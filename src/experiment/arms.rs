@@ -179,7 +179,7 @@ pub(super) fn plan_arms<'a>(
                 };
                 for variant in variants(plan.subject) {
                     let reads = movement.is_read();
-                    let arena = ground.arena.slice(0, plan.scene.footprint_bytes());
+                    let arena = ground.arena.slice(0, plan.scene.arena_bytes());
                     let ends = Ends {
                         arena: arena.ok_or_else(outside)?,
                         payload: buffers.payload.slice(0, whole).filter(|_| !reads),

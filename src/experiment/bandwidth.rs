@@ -35,7 +35,7 @@ pub(super) fn measure_group(
     group.payload_bytes = payload_bytes(plan, fragments.as_ref());
     let verifier = Verifier::new(ground.device)?;
     let check = Checks { ground, plan, verifier: &verifier };
-    let footprint = part(ground.arena, 0, plan.scene.footprint_bytes())?;
+    let footprint = part(ground.arena, 0, plan.scene.arena_bytes())?;
     check.source(footprint, When::Before, group)?;
     let buffers = Buffers::allocate(ground, plan, fragments.as_ref())?;
     if plan.subject == Subject::Ceiling {

@@ -52,7 +52,7 @@ impl Fragments {
                 Layout::new(*spec, ground.seed).map(Fragments::Uniform).map_err(refused)
             }
             Scene::Aged(heap) => {
-                ground.heaps.layout(heap, ground.seed).map(Fragments::Varied).map_err(refused)
+                ground.heaps.layout(heap).map(Fragments::Varied).map_err(refused)
             }
             Scene::Preset(staged) => {
                 let situation = staged.preset.situation(ground.seed).map_err(refused)?;
@@ -65,7 +65,7 @@ impl Fragments {
     pub fn heap_facts(&self) -> Option<&HeapFacts> {
         match self {
             Fragments::Uniform(_) => None,
-            Fragments::Varied(layout) => layout.heap.as_ref(),
+            Fragments::Varied(layout) => layout.heap_facts(),
         }
     }
 
@@ -209,6 +209,11 @@ pub(super) struct VariedLayout {
 }
 
 impl VariedLayout {
+    /// The heap that they lie in, where it is one.
+    pub fn heap_facts(&self) -> Option<&HeapFacts> {
+        self.heap.as_ref()
+    }
+
     /// Fragments in their own order, and what else they are compared in.
     pub fn of(scattered: Extents, heap: Option<HeapFacts>) -> VariedLayout {
         let (packed, sorted) = (scattered.packed(), scattered.sorted());

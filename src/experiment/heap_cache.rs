@@ -1,7 +1,8 @@
-//! Aged heaps: made when a group asks for one, and kept for the next group over the same.
+//! Aged heaps: made ahead or when a group asks for one, and kept for the next group over the same.
 
 use std::cell::RefCell;
-use std::rc::Rc;
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Map;
 
@@ -12,20 +13,79 @@ use crate::layout::{Extents, Fragment, UNIT_BYTES};
 use crate::policy::{Growth, HoleOrder, Params, Placement, SimulatedSource};
 use crate::record::HeapFacts;
 
-/// The heap that was aged last: parts of one heap follow each other.
-#[derive(Default)]
+/// Aged heaps: the last one, and those that other cores age before their turn comes.
 pub(super) struct HeapCache {
-    last: RefCell<Option<(Heap, u64, Rc<Aged>)>>,
+    seed: u64,
+    last: RefCell<Option<(Heap, Arc<Aged>)>>,
+    ahead: Arc<Ahead>,
+}
+
+/// A heap, or why there is none.
+type Outcome = Result<Arc<Aged>, String>;
+
+/// What is aged ahead: nothing yet, while it is under way.
+#[derive(Default)]
+struct Ahead {
+    heaps: Mutex<HashMap<Heap, Option<Outcome>>>,
+    changed: Condvar,
+}
+
+impl Ahead {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Heap, Option<Outcome>>> {
+        // A heap whose ageing panicked stays under way; the others are as they were.
+        self.heaps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The heap, once it is there; none where nobody ages it.
+    fn take(&self, heap: &Heap) -> Option<Outcome> {
+        let mut heaps = self.lock();
+        loop {
+            match heaps.get(heap)? {
+                Some(_) => return heaps.remove(heap).flatten(),
+                None => {
+                    heaps = self.changed.wait(heaps).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
 }
 
 impl HeapCache {
+    /// An empty cache for heaps of this seed.
+    pub fn new(seed: u64) -> HeapCache {
+        HeapCache { seed, last: RefCell::default(), ahead: Arc::default() }
+    }
+
+    /// Ages the first few of these heaps on other cores, a thread each, for groups that will ask for
+    /// them soon. Half of the cores stay free for what is measured meanwhile.
+    pub fn age_ahead(&self, heaps: &[Heap]) {
+        let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2);
+        let mut known = self.ahead.lock();
+        let is_last = |heap: &Heap| self.last.borrow().as_ref().is_some_and(|(last, _)| last == heap);
+        for heap in heaps.iter().take(threads) {
+            if known.contains_key(heap) || is_last(heap) {
+                continue;
+            }
+            let (heap, seed, ahead) = (*heap, self.seed, self.ahead.clone());
+            let thread = std::thread::Builder::new().spawn(move || {
+                let outcome = age_heap(&heap, seed).map(Arc::new);
+                ahead.lock().insert(heap, Some(outcome));
+                ahead.changed.notify_all();
+            });
+            // Without a thread it is aged when its turn comes.
+            if thread.is_ok() {
+                known.insert(heap, None);
+            }
+        }
+    }
+
     /// The fragments of a heap.
     ///
     /// # Errors
     ///
     /// A sentence that says what cannot be, and what would work.
-    pub fn layout(&self, heap: &Heap, seed: u64) -> Result<VariedLayout, String> {
-        let aged = self.aged(heap, seed)?;
+    pub fn layout(&self, heap: &Heap) -> Result<VariedLayout, String> {
+        let aged = self.aged(heap)?;
         let scattered = match heap.part {
             Part::Live => live_layout(&aged),
             Part::Holes => {
@@ -49,18 +109,19 @@ impl HeapCache {
         Ok(VariedLayout::of(scattered, Some(facts)))
     }
 
-    fn aged(&self, heap: &Heap, seed: u64) -> Result<Rc<Aged>, String> {
-        let whole = Heap { part: Part::Live, ..*heap };
+    fn aged(&self, heap: &Heap) -> Outcome {
+        let whole = heap.whole();
         let mut last = self.last.borrow_mut();
-        if let Some((known, known_seed, aged)) = &*last
-            && (*known, *known_seed) == (whole, seed)
+        if let Some((known, aged)) = &*last
+            && *known == whole
         {
             return Ok(aged.clone());
         }
         // What is not needed any more goes before the next one is made.
         *last = None;
-        let aged = Rc::new(age_heap(&whole, seed)?);
-        *last = Some((whole, seed, aged.clone()));
+        let outcome = self.ahead.take(&whole);
+        let aged = outcome.unwrap_or_else(|| age_heap(&whole, self.seed).map(Arc::new))?;
+        *last = Some((whole, aged.clone()));
         Ok(aged)
     }
 }
@@ -103,5 +164,53 @@ fn facts(heap: &Heap, aged: &Aged, scattered: &Extents) -> HeapFacts {
         hole_sum_bytes: holes.iter().sum(),
         layout_hash: format!("{:#018x}", scattered.hash()),
         extra: Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::Distribution;
+    use crate::policy::PolicyName;
+
+    fn heap(policy: PolicyName) -> Heap {
+        Heap {
+            part: Part::Live,
+            policy,
+            sizes: Distribution::LogNormal,
+            occupancy_percent: 60,
+            hole_bytes: 64 << 10,
+            heap_bytes: 64 << 20,
+        }
+    }
+
+    fn hash(cache: &HeapCache, heap: &Heap) -> String {
+        cache.layout(heap).unwrap().heap_facts().unwrap().layout_hash.clone()
+    }
+
+    #[test]
+    fn a_heap_that_was_aged_ahead_is_the_same() {
+        let (ahead, plain) = (HeapCache::new(1), HeapCache::new(1));
+        let heaps = [PolicyName::BestFit, PolicyName::Buddy].map(heap);
+        ahead.age_ahead(&heaps);
+        // Asked for again while it is under way or done.
+        ahead.age_ahead(&heaps);
+        for heap in &heaps {
+            let holes = Heap { part: Part::Holes, ..*heap };
+            assert_eq!(hash(&ahead, heap), hash(&plain, heap), "{}", heap.policy);
+            assert_eq!(hash(&ahead, &holes), hash(&plain, &holes), "{}", heap.policy);
+        }
+        assert!(ahead.ahead.lock().is_empty());
+        assert_ne!(hash(&HeapCache::new(2), &heaps[0]), hash(&plain, &heaps[0]));
+    }
+
+    #[test]
+    fn a_heap_that_cannot_be_says_so_either_way() {
+        let full = Heap { occupancy_percent: 99, ..heap(PolicyName::Buddy) };
+        let (ahead, plain) = (HeapCache::new(1), HeapCache::new(1));
+        ahead.age_ahead(&[full]);
+        let error = plain.layout(&full).err().unwrap();
+        assert!(error.contains("buddy") && error.contains("99 %"), "{error}");
+        assert_eq!(ahead.layout(&full).err().unwrap(), error);
     }
 }

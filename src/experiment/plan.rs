@@ -12,7 +12,7 @@ use crate::record::{
     Clocks, Experiment, Group, KernelName, Mechanism, Phases, Refined, Status, size,
 };
 
-use super::scene::Scene;
+use super::scene::{Heap, Scene};
 
 /// What the arms of a group do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -112,6 +112,14 @@ impl Plan {
         case
     }
 
+    /// The aged heap that its fragments lie in, whichever part of it they are.
+    pub fn heap(&self) -> Option<Heap> {
+        match &self.scene {
+            Scene::Aged(heap) => Some(heap.whole()),
+            _ => None,
+        }
+    }
+
     /// The orders in which the fragments are visited, each by an arm.
     pub(super) fn orders(&self) -> &'static [crate::record::Order] {
         use crate::record::Order::{Packed, Scattered, Sorted};
@@ -139,9 +147,9 @@ impl Plan {
         payload + index + SMALL_CHANGE
     }
 
-    /// Bytes of the arena: the footprint with a guard behind it.
+    /// Bytes of the arena with a guard behind it.
     pub fn arena_bytes(&self) -> u64 {
-        self.scene.footprint_bytes() + GUARD_BYTES
+        self.scene.arena_bytes() + GUARD_BYTES
     }
 
     /// Whether the group is one of ceilings, whose buffers are placed several times.

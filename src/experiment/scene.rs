@@ -28,6 +28,8 @@ pub struct Staged {
     pub preset: Preset,
     /// From its first to its last byte.
     pub footprint_bytes: u64,
+    /// Bytes that its fragments need in any order: packed ones each begin at a whole piece.
+    pub arena_bytes: u64,
     /// Bytes of its fragments.
     pub payload_bytes: u64,
     /// How many there are.
@@ -45,9 +47,11 @@ impl Staged {
     pub fn new(preset: Preset, seed: u64) -> Result<Staged, String> {
         let Situation { extents, mechanism, .. } =
             preset.situation(seed).map_err(|error| error.to_string())?;
+        let needed = [extents.footprint_bytes(), extents.reach_bytes(), extents.packed().reach_bytes()];
         Ok(Staged {
             preset,
             footprint_bytes: extents.footprint_bytes(),
+            arena_bytes: needed.into_iter().max().unwrap_or(0).next_multiple_of(UNIT_BYTES),
             payload_bytes: extents.payload_bytes(),
             fragments: extents.fragments().len() as u64,
             mechanism,
@@ -121,6 +125,11 @@ impl Heap {
         Ok(())
     }
 
+    /// The heap as all of its parts name it.
+    pub(super) fn whole(&self) -> Heap {
+        Heap { part: Part::Live, ..*self }
+    }
+
     /// Bytes of payload: of live blocks about what is asked for, of holes three quarters of what is
     /// free then, or all that they hold.
     pub fn payload_bytes(&self) -> u64 {
@@ -165,6 +174,14 @@ impl Scene {
             Scene::Uniform(spec) => spec.footprint_bytes,
             Scene::Aged(heap) => heap.heap_bytes,
             Scene::Preset(staged) => staged.footprint_bytes,
+        }
+    }
+
+    /// Bytes of the arena that the arms need.
+    pub fn arena_bytes(&self) -> u64 {
+        match self {
+            Scene::Preset(staged) => staged.arena_bytes,
+            _ => self.footprint_bytes(),
         }
     }
 

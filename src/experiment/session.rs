@@ -10,7 +10,7 @@ use super::aids::{Aids, State};
 use super::arms::Ground;
 use super::bandwidth;
 use super::heap_cache::HeapCache;
-use super::scene::Scene;
+use super::scene::{Heap, Scene};
 use crate::device::{Buffer, Device, DeviceError, Movement, Span};
 use crate::kernel::fill;
 use crate::layout::mix;
@@ -52,13 +52,20 @@ impl Session {
             seed,
             memory_limit_bytes,
             state: State::default(),
-            heaps: HeapCache::default(),
+            heaps: HeapCache::new(seed),
         }
     }
 
     /// The device.
     pub fn device(&self) -> &dyn Device {
         &*self.device
+    }
+
+    /// Ages heaps of groups to come on other cores. Not on the host, whose cores are what is measured.
+    pub fn age_ahead(&self, heaps: &[Heap]) {
+        if !self.device.facts().is_host() {
+            self.heaps.age_ahead(heaps);
+        }
     }
 
     /// Measures one group. Whatever goes wrong is in the record.
@@ -90,7 +97,7 @@ impl Session {
     fn measure_once(&mut self, plan: &Plan, group: &mut Group) -> Result<(), DeviceError> {
         if let Scene::Aged(heap) = &plan.scene {
             let begin = Instant::now();
-            let aged = self.heaps.layout(heap, self.seed);
+            let aged = self.heaps.layout(heap);
             group.phases.prepare_ns += begin.elapsed().as_nanos() as u64;
             if let Err(why) = aged {
                 skip(group, why);

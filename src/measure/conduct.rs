@@ -133,11 +133,11 @@ pub fn measure(
     conduct: &Conduct<'_>,
 ) -> Result<Measured, DeviceError> {
     let task = Task { ratio, budget, count: conduct.count };
-    let flush = match &conduct.steady {
+    let calm = match &conduct.steady {
         Steady::Watch(watch) => Some(watch.launch),
         Steady::WarmUp(_) => None,
     };
-    let mut rounds = Rounds::new(device, arms, conduct.evict, flush, order_key);
+    let mut rounds = Rounds::new(device, arms, conduct.evict, calm, order_key);
     let mut measured = Measured { l2_evicted: conduct.evict.is_some(), ..Measured::default() };
     if let Some(evict) = &conduct.evict {
         // What runs behind a hold has to have run before.

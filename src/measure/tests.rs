@@ -301,7 +301,7 @@ fn a_sentinel_without_a_reading_says_nothing() {
 }
 
 #[test]
-fn a_read_is_flushed_before_where_other_arms_write() {
+fn reads_are_calmed_before_where_other_arms_write() {
     let seen = Rc::new(RefCell::new(Vec::new()));
     let log = seen.clone();
     let device = Fake::new(1 << 34, move |timed| {
