@@ -137,9 +137,10 @@ mod tests {
                 let all = case.own.fragments();
                 touching += u32::from(all.windows(2).any(|two| two[0].end() == two[1].offset));
                 long += u32::from(all.iter().any(|one| one.bytes > 16 << 10));
-                let ragged = |one: &Fragment| one.offset % 16 != 0 && one.end() % 16 != 0;
+                let whole = |place: u64| place.is_multiple_of(16);
+                let ragged = |one: &Fragment| !whole(one.offset) && !whole(one.end());
                 single_piece += u32::from(all.iter().any(|one| one.bytes < 8 && ragged(one)));
-                coaligned += u32::from(all.iter().all(|one| one.offset % 16 == 0));
+                coaligned += u32::from(all.iter().all(|one| whole(one.offset)));
             }
         }
         assert!(touching.min(long).min(single_piece).min(coaligned) > 20);
