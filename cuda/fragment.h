@@ -48,11 +48,11 @@
 /** Threads of a block of those. */
 #define FRAGBENCH_VARIED_READ_THREADS 256
 /** Rows that each warp of the gather copy kernels for varying lengths has in flight. */
-#define FRAGBENCH_VARIED_GATHER_DEPTH 2
+#define FRAGBENCH_VARIED_GATHER_DEPTH 4
 /** Threads of a block of those. */
 #define FRAGBENCH_VARIED_GATHER_THREADS 128
 /** Rows that each warp of the scatter copy kernels for varying lengths has in flight. */
-#define FRAGBENCH_VARIED_SCATTER_DEPTH 1
+#define FRAGBENCH_VARIED_SCATTER_DEPTH 4
 /** Threads of a block of those. */
 #define FRAGBENCH_VARIED_SCATTER_THREADS 256
 /** Bytes that a block of the bulk kernels that read has under way. */

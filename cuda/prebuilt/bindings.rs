@@ -43,11 +43,11 @@ pub const FRAGBENCH_VARIED_READ_DEPTH: u32 = 4;
 /// Threads of a block of those.
 pub const FRAGBENCH_VARIED_READ_THREADS: u32 = 256;
 /// Rows that each warp of the gather copy kernels for varying lengths has in flight.
-pub const FRAGBENCH_VARIED_GATHER_DEPTH: u32 = 2;
+pub const FRAGBENCH_VARIED_GATHER_DEPTH: u32 = 4;
 /// Threads of a block of those.
 pub const FRAGBENCH_VARIED_GATHER_THREADS: u32 = 128;
 /// Rows that each warp of the scatter copy kernels for varying lengths has in flight.
-pub const FRAGBENCH_VARIED_SCATTER_DEPTH: u32 = 1;
+pub const FRAGBENCH_VARIED_SCATTER_DEPTH: u32 = 4;
 /// Threads of a block of those.
 pub const FRAGBENCH_VARIED_SCATTER_THREADS: u32 = 256;
 /// Bytes that a block of the bulk kernels that read has under way.

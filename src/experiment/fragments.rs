@@ -51,9 +51,7 @@ impl Fragments {
             Scene::Uniform(spec) => {
                 Layout::new(*spec, ground.seed).map(Fragments::Uniform).map_err(refused)
             }
-            Scene::Aged(heap) => {
-                ground.heaps.layout(heap).map(Fragments::Varied).map_err(refused)
-            }
+            Scene::Aged(heap) => ground.heaps.layout(heap).map(Fragments::Varied).map_err(refused),
             Scene::Preset(staged) => {
                 let situation = staged.preset.situation(ground.seed).map_err(refused)?;
                 Ok(Fragments::Varied(VariedLayout::of(situation.extents, None)))

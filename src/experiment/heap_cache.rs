@@ -61,7 +61,8 @@ impl HeapCache {
     pub fn age_ahead(&self, heaps: &[Heap]) {
         let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2);
         let mut known = self.ahead.lock();
-        let is_last = |heap: &Heap| self.last.borrow().as_ref().is_some_and(|(last, _)| last == heap);
+        let is_last =
+            |heap: &Heap| self.last.borrow().as_ref().is_some_and(|(last, _)| last == heap);
         for heap in heaps.iter().take(threads) {
             if known.contains_key(heap) || is_last(heap) {
                 continue;

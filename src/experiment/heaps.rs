@@ -1,8 +1,10 @@
-//! The aged heaps that suites ask for.
+//! The aged heaps and situations that suites ask for.
 
-use super::scene::{Heap, Part};
+use std::sync::OnceLock;
+
+use super::scene::{Heap, Part, Staged};
 use super::suite::Suite;
-use crate::harness::Distribution;
+use crate::harness::{Distribution, Preset};
 use crate::policy::PolicyName;
 use crate::record::DeviceKind;
 
@@ -12,32 +14,45 @@ const LEVELS: [u64; 3] = [4 << 10, 64 << 10, 2 << 20];
 /// That at which distributions are compared with each other.
 const LEVEL: u64 = 64 << 10;
 
+/// Up to this level heaps are shorter: their blocks are as short as their holes.
+const SHORT_LEVEL: u64 = 4 << 10;
+
 /// The distribution by which policies are compared with each other.
 const SIZES: Distribution = Distribution::LogNormal;
 
-/// Bytes of a heap on a GPU: within the reach of every TLB known, so that a layout's cost is its own.
-const GPU_HEAP_BYTES: u64 = 16 << 30;
+/// Bytes of a heap on a GPU, of one with short holes and of any other: within the reach of every TLB
+/// known, so that a layout's cost is its own, and enough for 100,000 blocks wherever holes allow.
+const GPU_HEAP_BYTES: [u64; 2] = [2 << 30, 16 << 30];
 
 /// Bytes of a heap on the host.
 const HOST_HEAP_BYTES: u64 = 1 << 30;
 
-/// The occupancy that a heap has unless its case says otherwise, in percent: what a buddy's rounding
-/// to powers of two leaves room for. A slab has blocks of the largest size only.
+/// The occupancy that a heap has unless its case says otherwise, in percent of requested bytes: what
+/// the policy's own rounding leaves room for with every distribution. With less in use most of what is
+/// free stays in one piece, and there are no short holes.
 pub(super) fn occupancy_percent(policy: PolicyName) -> u32 {
-    if policy == PolicyName::Slab { 40 } else { 60 }
+    match policy {
+        PolicyName::FirstFit | PolicyName::BestFit | PolicyName::NextFit => 90,
+        PolicyName::Caching => 85,
+        PolicyName::SizeClasses => 80,
+        PolicyName::Buddy => 65,
+        PolicyName::Slab => 45,
+    }
 }
 
 /// The heaps of a suite on a kind of device. Parts of one heap follow each other.
 pub(super) fn heaps(suite: Suite, kind: &DeviceKind) -> Vec<Heap> {
     let on_host = *kind == DeviceKind::Host;
-    let heap_bytes = if on_host { HOST_HEAP_BYTES } else { GPU_HEAP_BYTES };
     let heap = |policy, sizes, hole_bytes, part| Heap {
         part,
         policy,
         sizes,
         occupancy_percent: occupancy_percent(policy),
         hole_bytes,
-        heap_bytes,
+        heap_bytes: match on_host {
+            true => HOST_HEAP_BYTES,
+            false => GPU_HEAP_BYTES[usize::from(hole_bytes > SHORT_LEVEL)],
+        },
     };
     use Distribution::{InferenceKv, TrainingStep};
     use Part::{Holes, Live};
@@ -72,6 +87,19 @@ pub(super) fn heaps(suite: Suite, kind: &DeviceKind) -> Vec<Heap> {
         }
     }
     heaps
+}
+
+/// Every situation with the default's parameters, where a suite has time for them. They are worked out
+/// once: their sizes are those of millions of fragments.
+pub(super) fn situations(suite: Suite) -> &'static [Staged] {
+    static ALL: OnceLock<Vec<Staged>> = OnceLock::new();
+    if suite == Suite::Quick {
+        return &[];
+    }
+    // The defaults are situations: nothing in them contradicts anything.
+    ALL.get_or_init(|| {
+        Preset::all().into_iter().flat_map(|preset| Staged::new(preset, 1)).collect()
+    })
 }
 
 /// A slab hands out blocks of the largest size: of other distributions than the uniform one most of

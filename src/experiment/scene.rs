@@ -10,6 +10,9 @@ use crate::record::{Mechanism, PatternName, Refined, size};
 /// The granule of a heap's source in bytes: a page of a GPU.
 pub(super) const GRANULE_BYTES: u64 = 2 << 20;
 
+/// Calls of a policy after which ageing ends: some seconds.
+const MOST_OPERATIONS: u64 = 10_000_000;
+
 /// What the arms of a group go over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Scene {
@@ -47,7 +50,8 @@ impl Staged {
     pub fn new(preset: Preset, seed: u64) -> Result<Staged, String> {
         let Situation { extents, mechanism, .. } =
             preset.situation(seed).map_err(|error| error.to_string())?;
-        let needed = [extents.footprint_bytes(), extents.reach_bytes(), extents.packed().reach_bytes()];
+        let needed =
+            [extents.footprint_bytes(), extents.reach_bytes(), extents.packed().reach_bytes()];
         Ok(Staged {
             preset,
             footprint_bytes: extents.footprint_bytes(),
@@ -104,6 +108,7 @@ impl Heap {
         Recipe {
             occupancy_percent: self.occupancy_percent,
             scale: Scale::Level,
+            limit_operations: MOST_OPERATIONS,
             ..Recipe::new(self.sizes, self.heap_bytes, self.hole_bytes, seed)
         }
     }

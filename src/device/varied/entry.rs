@@ -66,8 +66,8 @@ impl VariedMover {
         use Variant::{Depth, Threads};
         match movement {
             Movement::GatherRead => &[Depth(2), Depth(8), Threads(128)],
-            Movement::GatherCopy => &[Depth(1), Depth(4), Threads(256)],
-            Movement::ScatterCopy => &[Depth(2), Depth(4), Threads(128)],
+            Movement::GatherCopy => &[Depth(1), Depth(2), Threads(256)],
+            Movement::ScatterCopy => &[Depth(1), Depth(2), Threads(128)],
             _ => &[],
         }
     }
