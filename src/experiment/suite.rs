@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use super::heaps::heaps;
+use super::heaps::{heaps, situations};
 use super::plan::{Plan, Subject};
 use super::scene::Scene;
 use crate::device::Movement;
@@ -338,11 +338,10 @@ pub fn plans(suite: Suite, kind: &DeviceKind) -> Vec<Plan> {
             }));
         }
     }
-    scattered.extend(
-        heaps(suite, kind)
-            .into_iter()
-            .map(|heap| plan(suite, kind, Subject::Layout(GatherRead), Scene::Aged(heap), false)),
-    );
+    let scenes = heaps(suite, kind).into_iter().map(Scene::Aged);
+    let scenes = scenes.chain(situations(suite).iter().cloned().map(Scene::Preset));
+    scattered
+        .extend(scenes.map(|scene| plan(suite, kind, Subject::Layout(GatherRead), scene, false)));
     scattered.sort_by_key(|plan| {
         let scatters = plan.subject.movement() == Some(ScatterCopy);
         (std::cmp::Reverse(plan.scene.footprint_bytes()), scatters)
