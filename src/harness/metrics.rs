@@ -112,6 +112,7 @@ mod tests {
         // Exactly half is enough; lengths of one octave are told apart.
         assert_eq!(median_bytes(&[10, 11, 21]), Some(11));
         assert_eq!(median_bytes(&[15, 8, 9]), Some(9));
+        assert_eq!(median_bytes(&[1, 2]), Some(2));
     }
 
     #[test]

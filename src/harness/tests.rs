@@ -192,11 +192,8 @@ fn lower_levels_are_later_stages_of_one_ageing() {
         assert_eq!(reached.stop, Stop::Level, "{level_bytes}: {reached:?}");
         assert!(reached.median_hole_bytes <= level_bytes);
         assert!(reached.operations >= operations && reached.median_hole_bytes <= median);
-        assert_eq!(
-            reached.is_at_level(&recipe),
-            reached.median_hole_bytes >= level_bytes / 2,
-            "{reached:?}"
-        );
+        // The median jumps when one piece no longer holds half of what is free: past 16 KiB here.
+        assert_eq!(reached.is_at_level(&recipe), level_bytes != 16 << 10, "{reached:?}");
         (operations, median) = (reached.operations, reached.median_hole_bytes);
     }
     // No hole is shorter than the alignment: it falls no more, and the record says so.
@@ -280,6 +277,7 @@ fn blocks_are_visited_in_the_order_of_their_making() {
     assert!(live.fragments().is_sorted_by_key(|block| block.offset));
     let aged = age(&mut *arena(PolicyName::FirstFit), &self::recipe(Distribution::LogNormal));
     let live = live_layout(&aged.unwrap()).unwrap();
+    assert!(!live.fragments().is_sorted_by_key(|block| block.offset));
     assert!(live.facts().jumps * 2 > live.fragments().len() as u64);
 }
 
