@@ -1,6 +1,6 @@
 //! Holds the kernels for fragments of varying length against those for fragments of one length.
 //!
-//! `cargo run --release --example varied_kernels [cuda:N|host]`: first the same equal fragments by both
+//! `cargo run --release --example varied_kernels [cuda:N|host [BYTES...]]`: first the same equal fragments by both
 //! and by the competing variants; then one long fragment beside a million short ones, whose time is
 //! held against the sum of the times that the long one and the short ones take alone. Every kernel is
 //! verified before it is timed; ratios are medians over rounds with 95 % intervals.
@@ -26,6 +26,11 @@ type Failure = Box<dyn Error>;
 
 fn main() -> Result<(), Failure> {
     let id = std::env::args().nth(1).unwrap_or_else(|| "cuda:0".to_owned());
+    let asked: Result<Vec<u64>, _> = std::env::args().skip(2).map(|text| text.parse()).collect();
+    let mut sizes = asked?;
+    if sizes.is_empty() {
+        sizes = vec![64, 128, 512, 4 << 10, 64 << 10, 4 << 20];
+    }
     let device = device::open(&id)?;
     let on_host = device.facts().is_host();
     let footprint_bytes: u64 = if on_host { 256 << 20 } else { 16 << 30 };
@@ -33,7 +38,7 @@ fn main() -> Result<(), Failure> {
     let bench = Bench::new(&*device, footprint_bytes, payload_bytes.max(footprint_bytes / 8))?;
     println!("{} ({id})", device.facts().name);
     for movement in VariedMover::MOVEMENTS {
-        for fragment_bytes in [64, 128, 512, 4 << 10, 64 << 10, 4 << 20] {
+        for &fragment_bytes in &sizes {
             for order in [Order::Packed, Order::Scattered] {
                 bench.equal(movement, fragment_bytes, payload_bytes, &order)?;
             }

@@ -5,10 +5,10 @@ use super::tree::{Entry, Place, Tree};
 
 /// Free ranges by address. Neighbours are one.
 #[derive(Debug, Default)]
-pub(super) struct Holes(Tree<u64>);
+pub struct Holes(Tree<u64>);
 
 /// A hole and where it stands, until holes change.
-pub(super) struct Found {
+pub struct Found {
     pub(super) hole: Hole,
     place: Place,
 }

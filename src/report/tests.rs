@@ -1,5 +1,6 @@
 //! Snapshots of every report over runs with a known shape.
 
+use super::heaps::placement;
 use super::*;
 use crate::record::Refined;
 use crate::summary::{self, Summary, fixture};
@@ -63,6 +64,33 @@ fn page_with_competitors() {
     let competitors = [("depth_1", 4100.0), ("depth_16", 3900.0)];
     let groups = [strided.variants(&competitors)];
     insta::assert_snapshot!(markdown(&[Summary::of(fixture::gpu_run(), &groups)]));
+}
+
+fn heaps_of(rates: [(&str, f64); 3]) -> Summary {
+    let aged = |(policy, scattered): (&str, f64)| {
+        fixture::Shape { scattered, ..fixture::Shape::default() }.aged(policy)
+    };
+    Summary::of(fixture::gpu_run(), &rates.map(aged))
+}
+
+#[test]
+fn page_with_aged_heaps() {
+    let heaps = heaps_of([("best_fit", 4300.0), ("buddy", 3900.0), ("caching", 4380.0)]);
+    insta::assert_snapshot!(markdown(&[heaps]));
+}
+
+#[test]
+fn a_claimed_loss_is_counted_by_its_interval() {
+    let said = |rates| {
+        let lines = placement(&heaps_of(rates).rows);
+        let [line] = &lines[..] else { panic!("{lines:?}") };
+        line.split_once("A loss of 10 % or more: ").unwrap().1.to_owned()
+    };
+    // Of 4425 packed: 0.9 lies at 3982.5, inside the interval of 3982.
+    let rates = [("best_fit", 4300.0), ("buddy", 3900.0), ("caching", 3982.4)];
+    assert_eq!(said(rates), "in 1 of them, less in 1, ambiguous in 1.");
+    let rates = [("best_fit", 4300.0), ("buddy", 4100.0), ("caching", 4400.0)];
+    assert_eq!(said(rates), "in 0 of them, less in 3.");
 }
 
 #[test]
