@@ -22,7 +22,7 @@ const SIZES: Distribution = Distribution::LogNormal;
 
 /// Bytes of a heap on a GPU, of one with short holes and of any other: within the reach of every TLB
 /// known, so that a layout's cost is its own, and enough for 100,000 blocks wherever holes allow.
-const GPU_HEAP_BYTES: [u64; 2] = [2 << 30, 16 << 30];
+const GPU_HEAP_BYTES: [u64; 2] = [2 << 30, 8 << 30];
 
 /// Bytes of a heap on the host.
 const HOST_HEAP_BYTES: u64 = 1 << 30;
