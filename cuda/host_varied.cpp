@@ -97,7 +97,8 @@ HOST_FORM(e8, unit_16, each_whole_run<uint64_t>)
 HOST_FORM(ragged, uint32_t, each_ragged_run)
 
 /* An entry point that sums what `term` gives for each item. `mark` is what was found by binary search for
- * the first item of a thread; `moves_on(mark, i)` takes it along. */
+ * the first item of a thread; `moves_on(mark, i)` tells whether it is over at item i. No fragment is
+ * shorter than an item, so that it moves by one at most. */
 #define HOST_SUM(name, items, found, moves_on, term)                                               \
     HOST(name) {                                                                                   \
         const range each = items_of(first_block, last_block, items);                               \
@@ -105,7 +106,7 @@ HOST_FORM(ragged, uint32_t, each_ragged_run)
         if (each.first == each.last) return sum;                                                   \
         uint64_t mark = found(task, each.first);                                                   \
         for (uint64_t i = each.first; i < each.last; i++) {                                        \
-            while (moves_on(task, mark, i)) mark++;                                                \
+            if (moves_on(task, mark, i)) mark++;                                                   \
             sum += term(task, mark, i);                                                            \
         }                                                                                          \
         return sum;                                                                                \

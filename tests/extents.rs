@@ -211,6 +211,43 @@ fn operands_that_do_not_fit_are_refused() {
 }
 
 #[test]
+fn places_that_contradict_each_other_check_nothing() {
+    let device = open();
+    let fragments: Vec<(u64, u64)> = (0..100).map(|i| (4096 - 32 * i, 4 + 4 * (i % 7))).collect();
+    for form in [EntryForm::Ragged, EntryForm::Wide] {
+        let whole = |&(offset, bytes): &(u64, u64)| (offset, bytes.next_multiple_of(16));
+        let own = match form {
+            EntryForm::Ragged => extents(&fragments, 8192),
+            _ => extents(&fragments.iter().map(whole).collect::<Vec<_>>(), 8192),
+        };
+        let own = own.with_entries_at_least(form);
+        let arena = device.allocate(8192).unwrap();
+        let buffers = TableBuffers::upload(&*device, &own).unwrap();
+        let table = buffers.spans();
+        let operands = ExtentOperands { table, payload: Some(arena.span()), sums: None };
+        let movement = Movement::GatherCopy;
+        let access = Access::of_extents(movement, &own, arena.span(), operands, DATA).unwrap();
+        let verifier = Verifier::new(&*device).unwrap();
+        assert!(passes(verifier.check_index(&access).unwrap()));
+        // Offset, first unit and first piece, of the first, a middle and the last fragment, and of
+        // the one behind it, which lies nowhere.
+        for place in [0, 50, 99, 100] {
+            for number in 0..3 {
+                let word = table.places.slice(24 * place + 8 * number, 8).unwrap();
+                let mut right = [0; 8];
+                device.download(word, &mut right).unwrap();
+                let wrong = u64::from_le_bytes(right).wrapping_add(1).to_le_bytes();
+                device.upload(word, &wrong).unwrap();
+                let found = verifier.check_index(&access).unwrap().mismatches;
+                assert_eq!(found > 0, (place, number) != (100, 0), "{place} {number}");
+                device.upload(word, &right).unwrap();
+            }
+        }
+        assert!(passes(verifier.check_index(&access).unwrap()));
+    }
+}
+
+#[test]
 fn an_access_says_what_it_moves() {
     let device = open();
     let (arena, payload) = (device.allocate(4096).unwrap(), device.allocate(4096).unwrap());

@@ -164,3 +164,92 @@ impl<'a> Launch<'a> {
         Ok(Launch::of(Work::Kernel { entry: own, task: Task::Varied(task) }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Device;
+    use super::super::super::fake::{Fake, at_rate};
+    use super::super::VariedMover;
+    use super::*;
+    use crate::device::Variant;
+
+    /// Why a gather read of such a shape is refused; empty where it is not.
+    fn refusal(change: impl Fn(&mut VariedShape), form: EntryForm) -> String {
+        let device = Fake::new(1 << 40, |timed| at_rate(timed, 1.0));
+        let buffer = device.allocate(1 << 38).unwrap();
+        let all = Some(buffer.span());
+        let spans = VariedSpans {
+            source: all,
+            destination: all,
+            entries: all,
+            ranks: all,
+            sums: all,
+            places: all,
+            ranges: all,
+        };
+        let mut shape = VariedShape {
+            form,
+            fragments: 3,
+            pieces: 10,
+            units: if form == EntryForm::Ragged { 35 } else { 10 },
+            reach_bytes: 1024,
+            arena_units: 0,
+            data_key: 0,
+        };
+        change(&mut shape);
+        let (movement, variant) = (Movement::GatherRead, Variant::Default);
+        let entry = VariedEntry::Move(VariedMover { movement, form, variant });
+        Launch::varied(entry, spans, shape)
+            .map_or_else(|error| error.to_string(), |_| String::new())
+    }
+
+    #[test]
+    fn impossible_shapes_are_refused() {
+        use EntryForm::{Narrow, Ragged, Wide};
+        for form in EntryForm::ALL {
+            assert_eq!(refusal(|_| (), form), "");
+            let nothing = refusal(|shape| shape.fragments = 0, form);
+            assert!(nothing.contains("there is nothing to do"), "{nothing}");
+            let many = refusal(|shape| shape.fragments = 11, form);
+            assert!(many.contains("more fragments than"), "{many}");
+            let uneven = refusal(|shape| shape.reach_bytes = 1032, form);
+            assert!(uneven.contains("not whole pieces"), "{uneven}");
+            let other =
+                refusal(|shape| shape.form = if form == Wide { Narrow } else { Wide }, form);
+            assert!(!other.is_empty());
+        }
+        for (form, units) in [(Narrow, 9), (Wide, 11), (Ragged, 41), (Ragged, 9)] {
+            let short = refusal(|shape| shape.units = units, form);
+            assert!(short.contains("does not fit its pieces"), "{form:?} {units} {short}");
+        }
+        assert_eq!(refusal(|shape| shape.units = 40, Ragged), "");
+        assert_eq!(refusal(|shape| shape.units = 10, Ragged), "");
+        let far = |form| refusal(|shape| shape.reach_bytes = NARROW_BYTES + 16, form);
+        assert!(far(Narrow).contains("do not reach the end of the arena"));
+        assert_eq!((far(Wide), far(Ragged)), (String::new(), String::new()));
+        let other = refusal(|shape| shape.form = Wide, Narrow);
+        assert!(other.contains("entries of another form"), "{other}");
+    }
+
+    #[test]
+    fn only_gathers_and_scatters_take_extents() {
+        let shape = VariedShape {
+            form: EntryForm::Wide,
+            fragments: 1,
+            pieces: 1,
+            units: 1,
+            reach_bytes: 16,
+            arena_units: 0,
+            data_key: 0,
+        };
+        let (movement, form, variant) = (Movement::Copy, EntryForm::Wide, Variant::Default);
+        let entry = VariedEntry::Move(VariedMover { movement, form, variant });
+        let copy = Launch::varied(entry, VariedSpans::default(), shape);
+        assert!(copy.unwrap_err().to_string().contains("no such kernel"));
+        let gaps = Launch::varied(VariedEntry::CheckGaps, VariedSpans::default(), shape);
+        assert!(gaps.unwrap_err().to_string().contains("nothing to do"));
+        let uniform = crate::device::Shape { units: 1, ..Default::default() };
+        let launch = Launch::kernel(Entry::Varied(entry), Default::default(), uniform);
+        assert!(launch.unwrap_err().to_string().contains("takes extents"));
+    }
+}
