@@ -219,6 +219,14 @@ fn the_median_is_that_of_holes_and_of_what_is_not_taken_yet() {
 }
 
 #[test]
+fn a_level_is_met_within_a_factor_of_two() {
+    let recipe = Recipe { level_bytes: 4096, ..recipe(Distribution::Uniform) };
+    let reached = *age(&mut *arena(PolicyName::FirstFit), &recipe).unwrap().reached();
+    let at = |median_hole_bytes| Reached { median_hole_bytes, ..reached }.is_at_level(&recipe);
+    assert_eq!([2047, 2048, 8192, 8193].map(at), [false, true, true, false]);
+}
+
+#[test]
 fn sizes_scale_with_the_level() {
     let at = |level_bytes, heap_bytes| {
         let recipe = Recipe {
@@ -284,6 +292,9 @@ fn blocks_are_visited_in_the_order_of_their_making() {
 #[test]
 fn holes_are_filled_one_after_the_other() {
     let aged = age(&mut *arena(PolicyName::BestFit), &recipe(Distribution::LogNormal)).unwrap();
+    // Best fit meets the shortest first.
+    assert!(aged.holes(HoleOrder::FreeList).is_sorted_by_key(|hole| hole.bytes));
+    assert!(aged.holes(HoleOrder::Address).is_sorted_by_key(|hole| hole.offset));
     for order in [HoleOrder::Address, HoleOrder::FreeList] {
         let holes = aged.holes(order);
         let held: u64 = holes.iter().map(|hole| hole.bytes).sum();
