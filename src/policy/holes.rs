@@ -5,10 +5,10 @@ use super::tree::{Entry, Place, Tree};
 
 /// Free ranges by address. Neighbours are one.
 #[derive(Debug, Default)]
-pub(super) struct Holes(Tree<u64>);
+pub struct Holes(Tree<u64>);
 
 /// A hole and where it stands, until holes change.
-pub(super) struct Found {
+pub struct Found {
     pub(super) hole: Hole,
     place: Place,
 }
@@ -77,7 +77,7 @@ impl Holes {
         let before = self.0.last_to(range.address);
         let after = match &before {
             Some(place) => self.0.next(place.clone()),
-            None => self.0.first(0),
+            None => self.0.first(1),
         };
         let before = before.map(|place| self.found(place));
         let before = before.filter(|before| before.hole.end() == range.address);
