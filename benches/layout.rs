@@ -21,7 +21,6 @@ fn main() {
     print_memory(&layout);
     let mut criterion = Criterion::default().sample_size(10).configure_from_args();
     bench_index(&mut criterion, &layout);
-    drop(layout);
     bench_table(&mut criterion, if is_measured() { 10_000_000 } else { 10_000 });
     criterion.final_summary();
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::folders::Folders;
 
-/// Compiles `cuda/host.cpp` and sets `cfg(fragbench_host)`; without a compiler it warns only.
+/// Compiles `cuda/host*.cpp` and sets `cfg(fragbench_host)`; without a compiler it warns only.
 pub fn build(folders: &Folders) -> Result<(), String> {
     println!("cargo::rustc-check-cfg=cfg(fragbench_host)");
     if !has_compiler() {
@@ -22,6 +22,7 @@ pub fn build(folders: &Folders) -> Result<(), String> {
         .std("c++17")
         .opt_level(3)
         .file(folders.cuda.join("host.cpp"))
+        .file(folders.cuda.join("host_varied.cpp"))
         .flag_if_supported("-fno-exceptions")
         .flag_if_supported("-fno-rtti")
         // Else g++ turns the plain copy loop into memcpy, and a stream and its packed arm are not
@@ -29,7 +30,7 @@ pub fn build(folders: &Folders) -> Result<(), String> {
         .flag_if_supported("-fno-tree-loop-distribute-patterns");
     build
         .try_compile("fragbench_host")
-        .map_err(|error| format!("cuda/host.cpp could not be compiled: {error}"))?;
+        .map_err(|error| format!("cuda/host*.cpp could not be compiled: {error}"))?;
     println!("cargo::rustc-cfg=fragbench_host");
     Ok(())
 }

@@ -28,16 +28,15 @@ const fn for_all(name: &'static str, file: &'static str) -> Source {
     Source { name, file, flags, capability: (7, 5), ptx_version: "7.0" }
 }
 
-const SOURCES: [Source; 5] = [
+/// The same kernels with hints to the caches: Ampere and later, drivers from CUDA 11.4 on (2021).
+const fn with_hints(name: &'static str, file: &'static str) -> Source {
+    let flags = ["--ptx", "-arch=compute_80", "-O3"];
+    Source { name, file, flags, capability: (8, 0), ptx_version: "7.4" }
+}
+
+const SOURCES: [Source; 8] = [
     for_all("access", "access.cu"),
-    // The same kernels with hints to the caches: Ampere and later, drivers from CUDA 11.4 on (2021).
-    Source {
-        name: "access_80",
-        file: "access.cu",
-        flags: ["--ptx", "-arch=compute_80", "-O3"],
-        capability: (8, 0),
-        ptx_version: "7.4",
-    },
+    with_hints("access_80", "access.cu"),
     // Bulk asynchronous copies: Hopper and later, drivers from CUDA 12.0 on.
     Source {
         name: "bulk",
@@ -47,7 +46,10 @@ const SOURCES: [Source; 5] = [
         ptx_version: "8.0",
     },
     for_all("control", "control.cu"),
+    for_all("varied", "varied.cu"),
+    with_hints("varied_80", "varied.cu"),
     for_all("verify", "verify.cu"),
+    for_all("verify_varied", "verify_varied.cu"),
 ];
 
 /// The text of each module, and what it was made from.

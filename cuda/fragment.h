@@ -1,4 +1,5 @@
-/* The one struct that a kernel launch takes, on the GPU and on the host. Bound to Rust by bindgen. */
+/* The structs that kernel launches take, on the GPU and on the host: one for fragments of one length, one
+ * for fragments of varying length. Bound to Rust by bindgen. */
 #ifndef FRAGBENCH_FRAGMENT_H
 #define FRAGBENCH_FRAGMENT_H
 
@@ -34,6 +35,22 @@
 #define FRAGBENCH_STRIDED_GATHER_DEPTH 4
 /** How many times deeper every other kernel of a layout is with units of 8 or 4 B. */
 #define FRAGBENCH_NARROW_FACTOR 2
+/** Pieces of 16 B in a row: what a warp loads at once, and what a rank stands for. */
+#define FRAGBENCH_ROW_PIECES 32
+/** Rows that a warp may have ranks of at once, and that a directory of ranks has behind its last. */
+#define FRAGBENCH_RANK_ROWS 16
+/** Rows that each warp of the read kernels for varying lengths has in flight. */
+#define FRAGBENCH_VARIED_READ_DEPTH 4
+/** Threads of a block of those. */
+#define FRAGBENCH_VARIED_READ_THREADS 256
+/** Rows that each warp of the gather copy kernels for varying lengths has in flight. */
+#define FRAGBENCH_VARIED_GATHER_DEPTH 2
+/** Threads of a block of those. */
+#define FRAGBENCH_VARIED_GATHER_THREADS 128
+/** Rows that each warp of the scatter copy kernels for varying lengths has in flight. */
+#define FRAGBENCH_VARIED_SCATTER_DEPTH 1
+/** Threads of a block of those. */
+#define FRAGBENCH_VARIED_SCATTER_THREADS 256
 /** Bytes that a block of the bulk kernels that read has under way. */
 #define FRAGBENCH_BULK_READ_BYTES 16384
 /** Threads of such a block. */
@@ -97,6 +114,41 @@ struct fragment_task {
     uint32_t unit_bytes;
     /** Keeps the length of the struct a multiple of 8; 0. */
     uint32_t reserved;
+};
+
+/** Everything that a launch on fragments of varying length needs to know. Its work is counted in
+ * pieces: aligned 16 B of the arena that a fragment touches, each fragment for itself, numbered in the
+ * order of the visits. */
+struct varied_task {
+    /** Address of the memory that is read: the arena of a gather, the payload of a scatter. */
+    uint64_t source;
+    /** Address of the memory that is written: the payload of a gather, the arena of a scatter. */
+    uint64_t destination;
+    /** Address of the entry of each fragment, which tells where its pieces lie. */
+    uint64_t entries;
+    /** Address of the rank of each row of pieces, which tells whose they are. */
+    uint64_t ranks;
+    /** Address of FRAGBENCH_SUM_SLOTS 64-bit sums that the launch adds to. */
+    uint64_t sums;
+    /** Address of the place of each fragment in the order of the visits, and of one behind the last:
+     * for checks only. */
+    uint64_t places;
+    /** Address of the range of each fragment in address order: for checks only. */
+    uint64_t ranges;
+    /** Pieces that the launch covers. */
+    uint64_t pieces;
+    /** Fragments that they belong to. */
+    uint64_t fragments;
+    /** Units of payload in them. */
+    uint64_t units;
+    /** Units of the arena that are looked at for gaps. */
+    uint64_t arena_units;
+    /** Key of the source data. */
+    uint64_t data_key;
+    /** Width of an entry: 4 or 8 bytes, or 16 where fragments need not be whole pieces. */
+    uint32_t entry_bytes;
+    /** Length of a unit: 16 bytes, or 4 where fragments need not be whole pieces. */
+    uint32_t unit_bytes;
 };
 
 #endif

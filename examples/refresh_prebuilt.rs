@@ -13,14 +13,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{env, fs, io};
 
-const FILES: [&str; 7] = [
+const FILES: [&str; 10] = [
     "access.ptx",
     "access_80.ptx",
     "bindings.rs",
     "bulk.ptx",
     "control.ptx",
     "manifest.txt",
+    "varied.ptx",
+    "varied_80.ptx",
     "verify.ptx",
+    "verify_varied.ptx",
 ];
 
 fn main() -> ExitCode {

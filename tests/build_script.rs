@@ -137,7 +137,7 @@ fn modules_embed_the_checked_in_files() {
 fn ptx_loads_on_old_drivers_and_old_gpus() {
     // What the instructions of each module need, and no more.
     let needs = |name: &str| match name {
-        "access_80" => ((7, 4), (8, 0)),
+        "access_80" | "varied_80" => ((7, 4), (8, 0)),
         "bulk" => ((8, 0), (9, 0)),
         _ => ((7, 0), (7, 5)),
     };

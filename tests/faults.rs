@@ -1,16 +1,16 @@
 //! The selftest, which plants faults in every kernel, and any small layout against bytes that are
 //! worked out here.
-//!
-//! `FRAGBENCH_TEST_DEVICE` names the device (default `host`), so that the same tests run on a GPU:
-//! `FRAGBENCH_TEST_DEVICE=cuda:0 cargo test --test faults`.
+
+mod bench;
 
 use std::collections::BTreeSet;
 
-use fragbench::device::{self, Buffer, Device, Movement, SUM_BYTES};
+use bench::{DATA, POISON, bytes_of, checksum, open, reads, writes};
+use fragbench::device::{Device, Movement, SUM_BYTES};
 use fragbench::kernel::{
     Access, GUARD_BYTES, Operands, Outcome, Verifier, copy_back, fill, host_checksum,
 };
-use fragbench::layout::{Layout, Pattern, Spec, UNIT_BYTES, draw};
+use fragbench::layout::{Layout, Pattern, Spec, UNIT_BYTES};
 use fragbench::record::{FaultKind, Order, Selftest, Status};
 use fragbench::selftest::{self, Subject};
 use proptest::prelude::*;
@@ -20,17 +20,8 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 /// and two processors are done in less than a minute in a debug build.
 const LAYOUTS: u64 = 20;
 
-/// The keys of the source's data and of what lies in a destination before.
-const DATA: u64 = 0x5EED;
-const POISON: u64 = 0xBAD;
-
 /// By how much the words of the write kernel differ from their neighbours.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-
-fn open() -> Box<dyn Device> {
-    let id = std::env::var("FRAGBENCH_TEST_DEVICE").unwrap_or_else(|_| "host".to_owned());
-    device::open(&id).unwrap_or_else(|error| panic!("{id}: {error}"))
-}
 
 /// The kinds of faults that make sense for a kernel.
 fn kinds(movement: Option<Movement>) -> BTreeSet<FaultKind> {
@@ -62,8 +53,7 @@ fn every_planted_fault_is_caught() {
     for (record, subject) in records.iter().zip(Subject::all()) {
         let kernel = &record.kernel;
         if record.status == Status::Skipped {
-            let Subject::Kernel(mover) = subject else { panic!("{record:?}") };
-            assert!(!device.has(device::Entry::Move(mover)), "{record:?}");
+            assert!(subject.entry().is_some_and(|entry| !device.has(entry)), "{record:?}");
             continue;
         }
         assert_eq!(record.reason, None, "{kernel}");
@@ -77,24 +67,19 @@ fn every_planted_fault_is_caught() {
 
 /// No kind of fault has gone missing.
 fn check_kinds(record: &Selftest, subject: Subject) {
-    let movement = match subject {
-        Subject::Kernel(mover) => Some(mover.movement),
-        Subject::DriverCopy => None,
-    };
+    let movement = subject.movement();
     let planted: BTreeSet<FaultKind> =
         record.faults.iter().map(|fault| fault.kind.clone()).collect();
     let mut wanted = kinds(movement);
+    if let Subject::Varied(_) = subject {
+        wanted.extend([FaultKind::RankWrong, FaultKind::RankBitWrong]);
+    }
     if movement == Some(Movement::ScatterCopy) {
         wanted.insert(FaultKind::GapByte);
         // Where an offset was drawn.
         wanted.extend(planted.iter().filter(|kind| **kind == FaultKind::BeginByte).cloned());
     }
     assert_eq!(planted, wanted, "{}", record.kernel);
-}
-
-/// The bytes that a filled buffer holds.
-fn bytes_of(key: u64, bytes: u64) -> Vec<u8> {
-    (0..bytes.div_ceil(8)).flat_map(|word| draw(key, word).to_le_bytes()).collect()
 }
 
 /// Where each fragment lies, without the crate's index.
@@ -122,16 +107,6 @@ fn offsets(layout: &Layout, order: &Order) -> Vec<usize> {
     };
     sorted.sort_unstable();
     sorted
-}
-
-/// The checksum of a payload, its words weighted by their positions.
-fn checksum(payload: &[u8], unit_bytes: u64) -> u64 {
-    payload.chunks(unit_bytes.min(8) as usize).zip((1u64..).step_by(2)).fold(0, |sum, word| {
-        let (bytes, weight) = word;
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        sum.wrapping_add(u64::from_le_bytes(word).wrapping_mul(weight))
-    })
 }
 
 /// A layout of about so many fragments; none where there is no such layout.
@@ -187,43 +162,6 @@ fn any_case() -> impl Strategy<Value = (Layout, Order)> {
             Some((if wide { layout.with_wide_index() } else { layout }, order))
         },
     )
-}
-
-/// A device's buffer, copied back.
-fn download(device: &dyn Device, buffer: &Buffer) -> Vec<u8> {
-    let mut bytes = vec![0; buffer.bytes() as usize];
-    device.download(buffer.span(), &mut bytes).unwrap();
-    bytes
-}
-
-/// Runs an access once over poison, and compares all of its memory with `image`, and with what the
-/// device's own checks say.
-fn writes(
-    (device, verifier): (&dyn Device, &Verifier<'_>),
-    access: &Access<'_>,
-    written: &Buffer,
-    image: &[u8],
-) -> Result<(), TestCaseError> {
-    let launch = access.launch().unwrap();
-    let (destination, guard) =
-        verifier.check_writes(access, Some(&launch), written.span(), POISON).unwrap();
-    prop_assert!(download(device, written) == image, "the bytes differ");
-    prop_assert_eq!((destination.mismatches, guard.mismatches), (0, 0));
-    Ok(())
-}
-
-/// Runs a read once, and compares its checksum and the device's expectation with the payload's.
-fn reads(
-    (device, verifier): (&dyn Device, &Verifier<'_>),
-    access: &Access<'_>,
-    sum: u64,
-) -> Result<(), TestCaseError> {
-    prop_assert_eq!(verifier.expected_checksum(access).unwrap(), sum);
-    let sums = access.sums().unwrap();
-    verifier.zero(sums).unwrap();
-    device.launch(&access.launch().unwrap()).unwrap();
-    prop_assert_eq!(verifier.total(sums).unwrap(), sum);
-    Ok(())
 }
 
 /// Every kernel on one layout.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
-use fragbench::device::{Entry, modules::MODULES};
+use fragbench::device::modules::MODULES;
 use fragbench::record::journal::Journal;
 use fragbench::record::{Selftest, Status};
 use fragbench::selftest::{LAYOUTS, Subject};
@@ -82,7 +82,7 @@ fn check_selftest(path: &Path) {
         let kernel = &record.kernel;
         assert_eq!(*kernel, subject.name(), "{shown}: {again}");
         match (module(subject, capability), subject) {
-            (None, Subject::Kernel(_)) => {
+            (None, subject) if subject.entry().is_some() => {
                 assert_eq!(record.status, Status::Skipped, "{shown}: {kernel}");
             }
             (module, _) => {
@@ -95,8 +95,7 @@ fn check_selftest(path: &Path) {
 
 /// The module that a device takes a kernel from; none where it has none.
 fn module(subject: Subject, capability: (u32, u32)) -> Option<&'static str> {
-    let Subject::Kernel(mover) = subject else { return None };
-    let names = Entry::Move(mover).modules().iter().copied();
+    let names = subject.entry()?.modules().iter().copied();
     let least = |name: &str| {
         let module = MODULES.iter().find(|module| module.name == name);
         module.expect("the module is embedded").least_capability

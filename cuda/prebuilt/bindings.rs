@@ -30,6 +30,22 @@ pub const FRAGBENCH_SCATTER_COPY_DEPTH: u32 = 1;
 pub const FRAGBENCH_STRIDED_GATHER_DEPTH: u32 = 4;
 /// How many times deeper every other kernel of a layout is with units of 8 or 4 B.
 pub const FRAGBENCH_NARROW_FACTOR: u32 = 2;
+/// Pieces of 16 B in a row: what a warp loads at once, and what a rank stands for.
+pub const FRAGBENCH_ROW_PIECES: u32 = 32;
+/// Rows that a warp may have ranks of at once, and that a directory of ranks has behind its last.
+pub const FRAGBENCH_RANK_ROWS: u32 = 16;
+/// Rows that each warp of the read kernels for varying lengths has in flight.
+pub const FRAGBENCH_VARIED_READ_DEPTH: u32 = 4;
+/// Threads of a block of those.
+pub const FRAGBENCH_VARIED_READ_THREADS: u32 = 256;
+/// Rows that each warp of the gather copy kernels for varying lengths has in flight.
+pub const FRAGBENCH_VARIED_GATHER_DEPTH: u32 = 2;
+/// Threads of a block of those.
+pub const FRAGBENCH_VARIED_GATHER_THREADS: u32 = 128;
+/// Rows that each warp of the scatter copy kernels for varying lengths has in flight.
+pub const FRAGBENCH_VARIED_SCATTER_DEPTH: u32 = 1;
+/// Threads of a block of those.
+pub const FRAGBENCH_VARIED_SCATTER_THREADS: u32 = 256;
 /// Bytes that a block of the bulk kernels that read has under way.
 pub const FRAGBENCH_BULK_READ_BYTES: u32 = 16384;
 /// Threads of such a block.
@@ -152,4 +168,87 @@ const _: () = {
     [
         "Offset of field: fragment_task::reserved",
     ][::core::mem::offset_of!(fragment_task, reserved) - 116usize];
+};
+/** Everything that a launch on fragments of varying length needs to know. Its work is counted in
+ pieces: aligned 16 B of the arena that a fragment touches, each fragment for itself, numbered in the
+ order of the visits.*/
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct varied_task {
+    /// Address of the memory that is read: the arena of a gather, the payload of a scatter.
+    pub source: u64,
+    /// Address of the memory that is written: the payload of a gather, the arena of a scatter.
+    pub destination: u64,
+    /// Address of the entry of each fragment, which tells where its pieces lie.
+    pub entries: u64,
+    /// Address of the rank of each row of pieces, which tells whose they are.
+    pub ranks: u64,
+    /// Address of FRAGBENCH_SUM_SLOTS 64-bit sums that the launch adds to.
+    pub sums: u64,
+    /** Address of the place of each fragment in the order of the visits, and of one behind the last:
+ for checks only.*/
+    pub places: u64,
+    /// Address of the range of each fragment in address order: for checks only.
+    pub ranges: u64,
+    /// Pieces that the launch covers.
+    pub pieces: u64,
+    /// Fragments that they belong to.
+    pub fragments: u64,
+    /// Units of payload in them.
+    pub units: u64,
+    /// Units of the arena that are looked at for gaps.
+    pub arena_units: u64,
+    /// Key of the source data.
+    pub data_key: u64,
+    /// Width of an entry: 4 or 8 bytes, or 16 where fragments need not be whole pieces.
+    pub entry_bytes: u32,
+    /// Length of a unit: 16 bytes, or 4 where fragments need not be whole pieces.
+    pub unit_bytes: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of varied_task"][::core::mem::size_of::<varied_task>() - 104usize];
+    ["Alignment of varied_task"][::core::mem::align_of::<varied_task>() - 8usize];
+    [
+        "Offset of field: varied_task::source",
+    ][::core::mem::offset_of!(varied_task, source) - 0usize];
+    [
+        "Offset of field: varied_task::destination",
+    ][::core::mem::offset_of!(varied_task, destination) - 8usize];
+    [
+        "Offset of field: varied_task::entries",
+    ][::core::mem::offset_of!(varied_task, entries) - 16usize];
+    [
+        "Offset of field: varied_task::ranks",
+    ][::core::mem::offset_of!(varied_task, ranks) - 24usize];
+    [
+        "Offset of field: varied_task::sums",
+    ][::core::mem::offset_of!(varied_task, sums) - 32usize];
+    [
+        "Offset of field: varied_task::places",
+    ][::core::mem::offset_of!(varied_task, places) - 40usize];
+    [
+        "Offset of field: varied_task::ranges",
+    ][::core::mem::offset_of!(varied_task, ranges) - 48usize];
+    [
+        "Offset of field: varied_task::pieces",
+    ][::core::mem::offset_of!(varied_task, pieces) - 56usize];
+    [
+        "Offset of field: varied_task::fragments",
+    ][::core::mem::offset_of!(varied_task, fragments) - 64usize];
+    [
+        "Offset of field: varied_task::units",
+    ][::core::mem::offset_of!(varied_task, units) - 72usize];
+    [
+        "Offset of field: varied_task::arena_units",
+    ][::core::mem::offset_of!(varied_task, arena_units) - 80usize];
+    [
+        "Offset of field: varied_task::data_key",
+    ][::core::mem::offset_of!(varied_task, data_key) - 88usize];
+    [
+        "Offset of field: varied_task::entry_bytes",
+    ][::core::mem::offset_of!(varied_task, entry_bytes) - 96usize];
+    [
+        "Offset of field: varied_task::unit_bytes",
+    ][::core::mem::offset_of!(varied_task, unit_bytes) - 100usize];
 };

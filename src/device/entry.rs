@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::VariedEntry;
 use super::bindings as b;
 
 /// A kernel's entry point: `fragbench_<name>` in PTX, `fragbench_host_<name>` on the host.
@@ -31,6 +32,8 @@ pub enum Entry {
     SumIndex,
     /// Sums the layout's closed form likewise.
     ExpectIndexSum,
+    /// One of the kernels for fragments of varying length.
+    Varied(VariedEntry),
 }
 
 /// What a measured kernel does.
@@ -268,13 +271,15 @@ impl Entry {
             Entry::SumIndex,
             Entry::ExpectIndexSum,
         ];
-        Mover::all().into_iter().map(Entry::Move).chain(checks).collect()
+        let varied = VariedEntry::all().into_iter().map(Entry::Varied);
+        Mover::all().into_iter().map(Entry::Move).chain(checks).chain(varied).collect()
     }
 
     /// The name without its prefix.
     pub fn name(self) -> String {
         match self {
             Entry::Move(mover) => mover.name(),
+            Entry::Varied(entry) => entry.name(),
             other => other.kind().to_owned(),
         }
     }
@@ -293,6 +298,7 @@ impl Entry {
             Entry::CheckIndex => "check_index",
             Entry::SumIndex => "sum_index",
             Entry::ExpectIndexSum => "expect_index_sum",
+            Entry::Varied(entry) => entry.kind(),
         }
     }
 
@@ -301,8 +307,31 @@ impl Entry {
         match self {
             Entry::Move(Mover { variant: Variant::Bulk, .. }) => &["bulk"],
             Entry::Move(_) => &["access_80", "access"],
+            Entry::Varied(VariedEntry::Move(_)) => &["varied_80", "varied"],
+            Entry::Varied(_) => &["verify_varied"],
             _ => &["verify"],
         }
+    }
+
+    /// Threads of a block.
+    pub fn threads(self) -> u32 {
+        match self {
+            Entry::Move(mover) => mover.threads(),
+            Entry::Varied(VariedEntry::Move(mover)) => mover.threads(),
+            _ => b::FRAGBENCH_BLOCK_THREADS,
+        }
+    }
+
+    /// Items that a block of a measured kernel takes, each block one tile; none where any number of
+    /// blocks shares all items.
+    pub(super) fn tile(self) -> Option<u64> {
+        let (threads, depth) = match self {
+            Entry::Move(Mover { variant: Variant::Persistent, .. }) => return None,
+            Entry::Move(mover) => (mover.threads(), mover.depth()),
+            Entry::Varied(VariedEntry::Move(mover)) => (mover.threads(), mover.depth()),
+            _ => return None,
+        };
+        Some(u64::from(threads) * u64::from(depth))
     }
 
     /// Whether the kernel's items are index entries and not units.
@@ -346,6 +375,7 @@ impl Entry {
     pub(super) fn adds_to_sums(self) -> bool {
         match self {
             Entry::Move(mover) => mover.movement.is_read(),
+            Entry::Varied(entry) => entry.adds_to_sums(),
             other => other != Entry::Fill,
         }
     }

@@ -132,7 +132,7 @@ impl Device for Fake {
 
     fn time(&self, launch: &Launch<'_>, launches: u32) -> Result<Interval, DeviceError> {
         let (entry, bytes) = match launch.work {
-            Work::Kernel { entry, task } => (Some(entry), task.units * UNIT_BYTES),
+            Work::Kernel { entry, task } => (Some(entry), task.items(entry) * UNIT_BYTES),
             Work::DriverCopy { bytes, .. } => (None, bytes),
         };
         let cold = self.cold.replace(false);

@@ -1,6 +1,6 @@
 //! One launch: an entry point, its buffers and its shape, checked against each other.
 
-use super::bindings::{self as b, fragment_task};
+use super::bindings::{self as b, fragment_task, varied_task};
 use super::entry::Extent;
 use super::{DeviceError, Entry, Span};
 use crate::layout::UNIT_BYTES;
@@ -101,8 +101,59 @@ pub struct Launch<'a> {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Work {
-    Kernel { entry: Entry, task: fragment_task },
+    Kernel { entry: Entry, task: Task },
     DriverCopy { source: u64, destination: u64, bytes: u64 },
+}
+
+/// What a kernel is handed, as it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Task {
+    /// Of a kernel for fragments of one length.
+    Uniform(fragment_task),
+    /// Of a [varied](Entry::Varied) one.
+    Varied(varied_task),
+}
+
+impl Task {
+    /// Items that the kernel's threads share: units, pieces, or entries.
+    pub(super) fn items(&self, entry: Entry) -> u64 {
+        match (self, entry) {
+            (Task::Uniform(task), _) if entry.walks_index() => task.fragments,
+            (Task::Uniform(task), _) => task.units,
+            (Task::Varied(task), Entry::Varied(entry)) => entry.items(task),
+            (Task::Varied(task), _) => task.pieces,
+        }
+    }
+
+    /// Where it adds its sum to.
+    pub(super) fn sums(&self) -> u64 {
+        match self {
+            Task::Uniform(task) => task.sums,
+            Task::Varied(task) => task.sums,
+        }
+    }
+}
+
+/// The address of a launch's operand, which has to have so many bytes (none: a length that overflows).
+pub(super) fn address_of(
+    entry: Entry,
+    what: &str,
+    span: Option<Span<'_>>,
+    bytes: Option<u64>,
+    alignment: u64,
+) -> Result<u64, DeviceError> {
+    let refused = |what: String| DeviceError::Refused { entry: entry.kind(), what };
+    let bytes = bytes.ok_or_else(|| refused(format!("the {what}'s length overflows")))?;
+    match span {
+        Some(span) if span.bytes < bytes => {
+            Err(refused(format!("the {what} has {} bytes and needs {bytes}", span.bytes)))
+        }
+        Some(span) if span.address % alignment != 0 => {
+            Err(refused(format!("the {what} is not aligned to {alignment} bytes")))
+        }
+        Some(span) => Ok(span.address),
+        None => Err(refused(format!("the {what} is missing"))),
+    }
 }
 
 impl<'a> Launch<'a> {
@@ -115,18 +166,11 @@ impl<'a> Launch<'a> {
     /// [`DeviceError::Refused`] names what is missing or too short.
     pub fn kernel(entry: Entry, spans: Spans<'a>, shape: Shape) -> Result<Launch<'a>, DeviceError> {
         let refused = |what: String| DeviceError::Refused { entry: entry.kind(), what };
+        if let Entry::Varied(_) = entry {
+            return Err(refused("it takes extents and their table".to_owned()));
+        }
         let need = |what: &str, span: Option<Span<'a>>, bytes: Option<u64>, alignment: u64| {
-            let bytes = bytes.ok_or_else(|| refused(format!("the {what}'s length overflows")))?;
-            match span {
-                Some(span) if span.bytes < bytes => {
-                    Err(refused(format!("the {what} has {} bytes and needs {bytes}", span.bytes)))
-                }
-                Some(span) if span.address % alignment != 0 => {
-                    Err(refused(format!("the {what} is not aligned to {alignment} bytes")))
-                }
-                Some(span) => Ok(span.address),
-                None => Err(refused(format!("the {what} is missing"))),
-            }
+            address_of(entry, what, span, bytes, alignment)
         };
         let unit_bytes = u64::from(shape.unit_bytes);
         let entry_width = u64::from(shape.index_entry_bytes);
@@ -190,7 +234,12 @@ impl<'a> Launch<'a> {
         if entry.adds_to_sums() {
             task.sums = need("sums", spans.sums, Some(SUM_BYTES), 8)?;
         }
-        Ok(Launch { work: Work::Kernel { entry, task }, spans: std::marker::PhantomData })
+        Ok(Launch::of(Work::Kernel { entry, task: Task::Uniform(task) }))
+    }
+
+    /// A launch of work whose addresses were taken from spans of this lifetime.
+    pub(super) fn of(work: Work) -> Launch<'a> {
+        Launch { work, spans: std::marker::PhantomData }
     }
 
     /// The driver's own copy of a contiguous range (`memcpy` on the host).
@@ -206,9 +255,6 @@ impl<'a> Launch<'a> {
             });
         }
         let (source, destination, bytes) = (source.address, destination.address, source.bytes);
-        Ok(Launch {
-            work: Work::DriverCopy { source, destination, bytes },
-            spans: std::marker::PhantomData,
-        })
+        Ok(Launch::of(Work::DriverCopy { source, destination, bytes }))
     }
 }

@@ -16,6 +16,7 @@ pub mod modules;
 mod nvml;
 mod process;
 mod select;
+mod varied;
 
 pub use entry::{Entry, Movement, Mover, Variant};
 pub use error::DeviceError;
@@ -23,6 +24,7 @@ pub use launch::{Launch, SUM_BYTES, Shape, Spans};
 pub use memory::{Buffer, Span};
 pub use process::end_with_parent;
 pub use select::{DeviceRequest, choose, nvidia_hint};
+pub use varied::{VariedEntry, VariedMover, VariedShape, VariedSpans};
 
 use crate::record::{Clocks, DeviceFacts};
 

@@ -1,5 +1,6 @@
 //! The kernels that are measured, with their operands and the bytes that they move.
 
+use super::extents::Varied;
 use crate::device::bindings as b;
 use crate::device::{DeviceError, Entry, Launch, Movement, Mover, Shape, Span, Spans, Variant};
 use crate::layout::{Layout, Pattern, UNIT_BYTES};
@@ -21,8 +22,16 @@ pub struct Traffic {
 pub struct Access<'a> {
     kernel: Kernel,
     variant: Variant,
-    pub(super) shape: Shape,
-    pub(super) spans: Spans<'a>,
+    pub(super) target: Target<'a>,
+}
+
+/// What it is done to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target<'a> {
+    /// A contiguous range, or fragments of one length.
+    Uniform(Shape, Spans<'a>),
+    /// Fragments of varying length.
+    Varied(Varied<'a>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +86,15 @@ impl<'a> Access<'a> {
             data_key,
             ..Shape::default()
         };
-        Access { kernel, variant: Variant::Default, shape, spans }
+        Access::new(kernel, Target::Uniform(shape, spans))
+    }
+
+    fn new(kernel: Kernel, target: Target<'a>) -> Access<'a> {
+        Access { kernel, variant: Variant::Default, target }
+    }
+
+    pub(super) fn of_varied(movement: Movement, varied: Varied<'a>) -> Access<'a> {
+        Access::new(Kernel::Own(movement), Target::Varied(varied))
     }
 
     /// An access to the layout's fragments, in this order.
@@ -120,7 +137,7 @@ impl<'a> Access<'a> {
         if movement == Movement::ScatterCopy && shape.pattern == b::FRAGBENCH_PATTERN_RANDOM {
             return Err(refused("fragments may lie in the same slot"));
         }
-        Ok(Access { kernel: Kernel::Own(movement), variant: Variant::Default, shape, spans })
+        Ok(Access::new(Kernel::Own(movement), Target::Uniform(shape, spans)))
     }
 
     /// The same access by a competing variant.
@@ -128,22 +145,37 @@ impl<'a> Access<'a> {
         Access { variant, ..self }
     }
 
-    /// The same access over its first `fragments` fragments.
+    /// The same access over its first `fragments` fragments. Of extents there are no more than those
+    /// that it has.
     pub fn of_fragments(self, fragments: u64) -> Access<'a> {
-        let units = fragments << self.shape.unit_shift;
-        Access { shape: Shape { fragments, units, ..self.shape }, ..self }
+        let target = match self.target {
+            Target::Uniform(shape, spans) => {
+                let units = fragments << shape.unit_shift;
+                Target::Uniform(Shape { fragments, units, ..shape }, spans)
+            }
+            Target::Varied(varied) => Target::Varied(varied.of_fragments(fragments)),
+        };
+        Access { target, ..self }
     }
 
-    /// The kernel's name, with the variant unless it is the default.
+    /// The kernel's name; refined by `varied` where it takes fragments of varying length, and by the
+    /// variant unless that is the default.
     pub fn kernel(&self) -> Refined<KernelName> {
         let base = match self.kernel {
             Kernel::DriverCopy => KernelName::DriverCopy,
             Kernel::Own(movement) => movement.into(),
         };
-        match self.variant {
-            Variant::Default => base.into(),
-            variant => Refined::new(base, variant.to_string()),
-        }
+        let varied = match self.target {
+            Target::Uniform(..) => None,
+            Target::Varied(_) => Some("varied".to_owned()),
+        };
+        let variant = match self.variant {
+            Variant::Default => None,
+            variant => Some(variant.to_string()),
+        };
+        let parts: Vec<String> = varied.into_iter().chain(variant).collect();
+        let refinement = (!parts.is_empty()).then(|| parts.join("."));
+        Refined { base, refinement }
     }
 
     /// What the kernel does; none for the driver's own.
@@ -161,37 +193,66 @@ impl<'a> Access<'a> {
 
     /// The sums that it reads into; none where it writes.
     pub fn sums(&self) -> Option<Span<'a>> {
-        self.spans.sums.filter(|_| self.is_read())
+        let sums = match self.target {
+            Target::Uniform(_, spans) => spans.sums,
+            Target::Varied(varied) => varied.spans.sums,
+        };
+        sums.filter(|_| self.is_read())
     }
 
     /// Bytes of payload.
     pub fn payload_bytes(&self) -> u64 {
-        self.shape.units * u64::from(self.shape.unit_bytes)
+        self.units() * u64::from(self.unit_bytes())
+    }
+
+    /// Units of payload: what is compared, and weighted in a checksum.
+    pub(super) fn units(&self) -> u64 {
+        match self.target {
+            Target::Uniform(shape, _) => shape.units,
+            Target::Varied(varied) => varied.shape.units,
+        }
+    }
+
+    /// Length of a unit in bytes: 4, 8 or 16.
+    pub fn unit_bytes(&self) -> u32 {
+        match self.target {
+            Target::Uniform(shape, _) => shape.unit_bytes,
+            Target::Varied(varied) => varied.shape.form.unit_bytes(),
+        }
     }
 
     /// Bytes that one launch moves.
     pub fn traffic(&self) -> Traffic {
         let payload = self.payload_bytes();
         let movement = self.movement();
-        let entry = u64::from(self.shape.index_entry_bytes);
         let follows = movement.is_some_and(Movement::follows_index);
+        let index_bytes = match self.target {
+            Target::Varied(varied) => varied.index_bytes(),
+            Target::Uniform(shape, _) if follows => {
+                shape.fragments * u64::from(shape.index_entry_bytes)
+            }
+            Target::Uniform(..) => 0,
+        };
         Traffic {
             read_bytes: if movement == Some(Movement::Write) { 0 } else { payload },
             written_bytes: if self.is_read() { 0 } else { payload },
-            index_bytes: if follows { self.shape.fragments * entry } else { 0 },
+            index_bytes,
         }
     }
 
     /// The entry point; none for the driver's own copy.
     pub fn entry(&self) -> Option<Entry> {
         let movement = self.movement()?;
-        let follows = movement.follows_index();
-        Some(Entry::Move(Mover {
-            movement,
-            index_entry_bytes: if follows { self.shape.index_entry_bytes } else { 0 },
-            unit_bytes: self.shape.unit_bytes,
-            variant: self.variant,
-        }))
+        let variant = self.variant;
+        Some(match self.target {
+            Target::Varied(varied) => Entry::Varied(varied.entry(movement, variant)),
+            Target::Uniform(shape, _) => {
+                let index_entry_bytes =
+                    if movement.follows_index() { shape.index_entry_bytes } else { 0 };
+                let unit_bytes = shape.unit_bytes;
+                Entry::Move(Mover { movement, index_entry_bytes, unit_bytes, variant })
+            }
+        })
     }
 
     /// The launch, checked against its operands.
@@ -200,17 +261,24 @@ impl<'a> Access<'a> {
     ///
     /// [`DeviceError::Refused`] names the operand that does not fit.
     pub fn launch(&self) -> Result<Launch<'a>, DeviceError> {
-        if let Some(entry) = self.entry() {
-            return Launch::kernel(entry, self.spans, self.shape);
-        }
-        let missing = |what: &str| DeviceError::Refused {
-            entry: "driver_copy",
-            what: format!("the {what} is missing"),
+        let (shape, spans) = match (self.target, self.movement()) {
+            (Target::Varied(varied), Some(movement)) => {
+                return varied.launch(varied.entry(movement, self.variant));
+            }
+            (Target::Varied(_), None) => return Err(missing("contiguous range")),
+            (Target::Uniform(shape, spans), _) => (shape, spans),
         };
-        let source = self.spans.source.ok_or_else(|| missing("source"))?;
-        let destination = self.spans.destination.ok_or_else(|| missing("destination"))?;
+        if let Some(entry) = self.entry() {
+            return Launch::kernel(entry, spans, shape);
+        }
+        let source = spans.source.ok_or_else(|| missing("source"))?;
+        let destination = spans.destination.ok_or_else(|| missing("destination"))?;
         Launch::driver_copy(source, destination)
     }
+}
+
+fn missing(what: &str) -> DeviceError {
+    DeviceError::Refused { entry: "driver_copy", what: format!("the {what} is missing") }
 }
 
 fn both<'a>(source: Span<'a>, destination: Span<'a>) -> Spans<'a> {

@@ -16,7 +16,7 @@ const RUNS: u64 = 64;
 
 /// The most bytes that are copied back, but for a longer fragment: a PCIe link takes some 20 ms for
 /// them, less than a group's rounds.
-const COPY_BACK_BYTES: u64 = 64 << 20;
+pub(super) const COPY_BACK_BYTES: u64 = 64 << 20;
 
 /// How long the staging buffer of a layout has to be.
 pub fn staging_bytes(fragment_bytes: u64, payload_bytes: u64) -> u64 {

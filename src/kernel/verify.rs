@@ -6,10 +6,12 @@
 //! and everything between and behind the fragments, which has to be what it was.
 //! The index itself is checked entry by entry before a kernel follows it.
 
-use super::access::Access;
+use super::access::{Access, Target};
 use super::data::fill;
+use super::extents::Varied;
 use crate::device::{
     Buffer, Device, DeviceError, Entry, Launch, Movement, SUM_BYTES, Shape, Span, Spans,
+    VariedEntry,
 };
 use crate::layout::{LEAST_UNIT_BYTES, UNIT_BYTES};
 
@@ -76,11 +78,22 @@ impl<'d> Verifier<'d> {
 
     /// Launches a checking kernel, and returns its result.
     fn run(&self, entry: Entry, spans: Spans<'_>, shape: Shape) -> Result<u64, DeviceError> {
-        let sums = self.sums.span();
-        self.zero(sums)?;
-        let spans = Spans { sums: Some(sums), ..spans };
-        self.device.launch(&Launch::kernel(entry, spans, shape)?)?;
-        self.total(sums)
+        let spans = Spans { sums: Some(self.sums.span()), ..spans };
+        self.result(|| Launch::kernel(entry, spans, shape))
+    }
+
+    /// The same for fragments of varying length.
+    fn run_varied(&self, entry: VariedEntry, varied: Varied<'_>) -> Result<u64, DeviceError> {
+        self.result(|| varied.summing(self.sums.span()).launch(entry))
+    }
+
+    fn result<'a>(
+        &self,
+        launch: impl FnOnce() -> Result<Launch<'a>, DeviceError>,
+    ) -> Result<u64, DeviceError> {
+        self.zero(self.sums.span())?;
+        self.device.launch(&launch()?)?;
+        self.total(self.sums.span())
     }
 
     /// Whether the span still holds the random bits of its positions, gaps and all.
@@ -97,21 +110,36 @@ impl<'d> Verifier<'d> {
 
     /// Whether each entry of the access's index is what the layout's closed form says. Random
     /// choices have no closed form in address order: there the entries have to ascend inside the
-    /// footprint, and to be the same multiset as the unsorted closed form.
+    /// footprint, and to be the same multiset as the unsorted closed form. Of extents each entry and
+    /// each rank of their table has to be what the fragments say.
     ///
     /// # Errors
     ///
     /// Whatever the device says.
     pub fn check_index(&self, access: &Access<'_>) -> Result<Outcome, DeviceError> {
-        let differing = self.run(Entry::CheckIndex, access.spans, access.shape)?;
-        let outcome = Outcome { compared: access.shape.fragments, mismatches: differing };
-        if access.shape.has_closed_form() {
+        let (shape, spans) = match access.target {
+            Target::Uniform(shape, spans) => (shape, spans),
+            Target::Varied(varied) => return self.check_table(varied),
+        };
+        let differing = self.run(Entry::CheckIndex, spans, shape)?;
+        let outcome = Outcome { compared: shape.fragments, mismatches: differing };
+        if shape.has_closed_form() {
             return Ok(outcome);
         }
-        let found = self.run(Entry::SumIndex, access.spans, access.shape)?;
-        let unsorted = Shape { sorted: false, ..access.shape };
-        let expected = self.run(Entry::ExpectIndexSum, access.spans, unsorted)?;
+        let found = self.run(Entry::SumIndex, spans, shape)?;
+        let unsorted = Shape { sorted: false, ..shape };
+        let expected = self.run(Entry::ExpectIndexSum, spans, unsorted)?;
         Ok(outcome.and(Outcome::of_sums(found, expected)))
+    }
+
+    /// Whether every entry and every rank is what the fragments themselves say.
+    fn check_table(&self, varied: Varied<'_>) -> Result<Outcome, DeviceError> {
+        let entries = self.run_varied(VariedEntry::CheckEntries, varied)?;
+        let ranks = self.run_varied(VariedEntry::CheckRanks, varied)?;
+        Ok(Outcome {
+            compared: varied.shape.fragments + varied.ranks(),
+            mismatches: entries + ranks,
+        })
     }
 
     /// The checksum that one launch of a read has to give.
@@ -120,7 +148,10 @@ impl<'d> Verifier<'d> {
     ///
     /// Whatever the device says.
     pub fn expected_checksum(&self, access: &Access<'_>) -> Result<u64, DeviceError> {
-        self.run(Entry::ExpectChecksum, access.spans, access.shape)
+        match access.target {
+            Target::Uniform(shape, spans) => self.run(Entry::ExpectChecksum, spans, shape),
+            Target::Varied(varied) => self.run_varied(VariedEntry::ExpectChecksum, varied),
+        }
     }
 
     /// Runs `launch` (which has to do what `access` says) once on zeroed sums, and compares its
@@ -135,7 +166,7 @@ impl<'d> Verifier<'d> {
         launch: Option<&Launch<'_>>,
         expected: u64,
     ) -> Result<Outcome, DeviceError> {
-        let sums = access.spans.sums.ok_or_else(|| DeviceError::Refused {
+        let sums = access.sums().ok_or_else(|| DeviceError::Refused {
             entry: "check_read",
             what: "the access has no sums".to_owned(),
         })?;
@@ -185,13 +216,24 @@ impl<'d> Verifier<'d> {
     ///
     /// Whatever the device says.
     pub fn check_written(&self, access: &Access<'_>) -> Result<Outcome, DeviceError> {
-        let entry = match access.movement() {
-            Some(Movement::Write) => Entry::CheckWritten,
-            Some(Movement::ScatterCopy) => Entry::CheckScattered,
-            _ => Entry::CheckGathered,
+        let mismatches = match access.target {
+            Target::Uniform(shape, spans) => {
+                let entry = match access.movement() {
+                    Some(Movement::Write) => Entry::CheckWritten,
+                    Some(Movement::ScatterCopy) => Entry::CheckScattered,
+                    _ => Entry::CheckGathered,
+                };
+                self.run(entry, spans, shape)?
+            }
+            Target::Varied(varied) => {
+                let entry = match access.movement() {
+                    Some(Movement::ScatterCopy) => VariedEntry::CheckScattered,
+                    _ => VariedEntry::CheckGathered,
+                };
+                self.run_varied(entry, varied)?
+            }
         };
-        let mismatches = self.run(entry, access.spans, access.shape)?;
-        Ok(Outcome { compared: access.shape.units, mismatches })
+        Ok(Outcome { compared: access.units(), mismatches })
     }
 
     /// Whether everything else still holds its poison: the bytes behind the destination, and of a
@@ -206,11 +248,17 @@ impl<'d> Verifier<'d> {
         guarded: Span<'_>,
         poison_key: u64,
     ) -> Result<Outcome, DeviceError> {
-        match access.movement() {
-            Some(Movement::ScatterCopy) => {
-                self.check_gaps(access.shape, access.shape.units, guarded, poison_key)
+        if access.movement() != Some(Movement::ScatterCopy) {
+            return self.check_behind(access.payload_bytes(), guarded, poison_key);
+        }
+        match access.target {
+            Target::Uniform(shape, _) => self.check_gaps(shape, shape.units, guarded, poison_key),
+            Target::Varied(varied) => {
+                let gaps = varied.gaps(guarded, poison_key)?;
+                let mismatches = self.run_varied(VariedEntry::CheckGaps, gaps)?;
+                let compared = gaps.shape.arena_units.saturating_sub(gaps.shape.units);
+                Ok(Outcome { compared, mismatches })
             }
-            _ => self.check_behind(access.payload_bytes(), guarded, poison_key),
         }
     }
 

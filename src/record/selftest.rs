@@ -13,11 +13,11 @@ open_enum! {
         NothingLaunched = "nothing_launched",
         /// Two launches where one was expected.
         LaunchedTwice = "launched_twice",
-        /// The source began one fragment late.
+        /// The source began one fragment late; where their lengths vary, one piece of 16 B.
         SourceShifted = "source_shifted",
-        /// The destination began one fragment late.
+        /// The destination began one fragment late, or one piece likewise.
         DestinationShifted = "destination_shifted",
-        /// The index began one entry late.
+        /// The index began one entry late; of a table its entries, or its ranks by two rows.
         IndexShifted = "index_shifted",
         /// The last fragment was left out.
         TailDropped = "tail_dropped",
@@ -31,6 +31,11 @@ open_enum! {
         LastEntryWrong = "last_entry_wrong",
         /// Two index entries changed places.
         EntriesSwapped = "entries_swapped",
+        /// A rank told a wrong number of fragments before its row.
+        RankWrong = "rank_wrong",
+        /// A rank had a bit too many or too few: a fragment that began where none does, or none where
+        /// one does.
+        RankBitWrong = "rank_bit_wrong",
         /// A byte of the source between fragments was wrong.
         SourceGapByte = "source_gap_byte",
         /// A byte of the source inside a fragment was wrong.

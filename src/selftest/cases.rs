@@ -34,7 +34,7 @@ impl Dice {
     }
 
     /// From 1 to `most`, small numbers as often as large ones.
-    fn up_to(&mut self, most: u64) -> u64 {
+    pub fn up_to(&mut self, most: u64) -> u64 {
         let most = most >> self.below(u64::from(most.ilog2()) + 1);
         1 + self.below(most)
     }

@@ -30,6 +30,14 @@ impl Expect {
         }
     }
 
+    /// Whether there is a mismatch at least.
+    pub fn is_seen(self) -> bool {
+        match self {
+            Expect::Exactly(count) | Expect::Nearly(count) | Expect::AtLeast(count) => count > 0,
+            Expect::Anything => false,
+        }
+    }
+
     fn is_met_by(self, found: u64) -> bool {
         match self {
             Expect::Exactly(count) => found == count,

@@ -13,13 +13,17 @@ mod ledger;
 mod rig;
 mod stream;
 mod trial;
+mod varied;
 
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-use crate::device::{Device, DeviceError, Entry, Mover, Variant, modules::MODULES};
+use crate::device::{
+    Device, DeviceError, Entry, Movement, Mover, Variant, VariedEntry, VariedMover,
+    modules::MODULES,
+};
 use crate::kernel::Verifier;
 use crate::record::{Selftest, Status};
 use cases::Dice;
@@ -33,6 +37,8 @@ pub const LAYOUTS: u64 = 30;
 pub enum Subject {
     /// A kernel of ours.
     Kernel(Mover),
+    /// One for fragments of varying length.
+    Varied(VariedMover),
     /// The driver's copy.
     DriverCopy,
 }
@@ -50,7 +56,8 @@ impl Subject {
     /// Every kernel, whether a device has it or not.
     pub fn all() -> Vec<Subject> {
         let kernels = Mover::all().into_iter().map(Subject::Kernel);
-        kernels.chain([Subject::DriverCopy]).collect()
+        let varied = VariedMover::all().into_iter().map(Subject::Varied);
+        kernels.chain(varied).chain([Subject::DriverCopy]).collect()
     }
 
     /// The kernel with this name.
@@ -63,9 +70,20 @@ impl Subject {
         self.entry().map_or_else(|| "driver_copy".to_owned(), Entry::name)
     }
 
-    fn entry(self) -> Option<Entry> {
+    /// The entry point; none of the driver's copy.
+    pub fn entry(self) -> Option<Entry> {
         match self {
             Subject::Kernel(mover) => Some(Entry::Move(mover)),
+            Subject::Varied(mover) => Some(Entry::Varied(VariedEntry::Move(mover))),
+            Subject::DriverCopy => None,
+        }
+    }
+
+    /// What it does; none of the driver's copy.
+    pub fn movement(self) -> Option<Movement> {
+        match self {
+            Subject::Kernel(mover) => Some(mover.movement),
+            Subject::Varied(mover) => Some(mover.movement),
             Subject::DriverCopy => None,
         }
     }
@@ -74,6 +92,7 @@ impl Subject {
     pub fn record(self, status: Status, reason: Option<String>) -> Selftest {
         let variant = match self {
             Subject::Kernel(mover) => mover.variant,
+            Subject::Varied(mover) => mover.variant,
             Subject::DriverCopy => Variant::Default,
         };
         Selftest {
@@ -149,7 +168,13 @@ pub fn test(device: &dyn Device, subject: Subject, seed: u64, layouts: u64) -> T
             Subject::Kernel(mover) if mover.movement.has_layout() => {
                 fragments::test(device, verifier, mover, n, &mut dice, &mut ledger)
             }
-            _ => stream::test(device, verifier, subject, &mut dice, &mut ledger),
+            Subject::Kernel(mover) => {
+                stream::test(device, verifier, Some(mover), &mut dice, &mut ledger)
+            }
+            Subject::Varied(mover) => {
+                varied::test(device, verifier, mover, n, &mut dice, &mut ledger)
+            }
+            Subject::DriverCopy => stream::test(device, verifier, None, &mut dice, &mut ledger),
         }
     };
     let result = Verifier::new(device)

@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 
-use super::Subject;
 use super::cases::{self, Dice};
 use super::ledger::{Expect, Ledger};
 use super::trial::{Plant, Trial, Witness, flip, part};
@@ -23,16 +22,16 @@ impl Buffers {
     /// The kernel on so many bytes, from these offsets on.
     fn access(
         &self,
-        subject: Subject,
+        mover: Option<Mover>,
         (source, destination): (u64, u64),
         bytes: u64,
     ) -> Result<Access<'_>, DeviceError> {
         let from = part(self.source.span(), source, bytes)?;
         let to = part(self.destination.span(), destination, bytes)?;
         let key = self.data_key;
-        Ok(match subject {
-            Subject::DriverCopy => Access::driver_copy(from, to, key),
-            Subject::Kernel(Mover { movement, variant, .. }) => match movement {
+        Ok(match mover {
+            None => Access::driver_copy(from, to, key),
+            Some(Mover { movement, variant, .. }) => match movement {
                 Movement::Read => Access::read(from, self.sums.span(), key),
                 Movement::Write => Access::write(to, key),
                 _ => Access::copy(from, to, key),
@@ -42,11 +41,11 @@ impl Buffers {
     }
 }
 
-/// Tests a kernel on one payload.
+/// Tests a kernel on one payload; none: the driver's copy.
 pub fn test(
     device: &dyn Device,
     verifier: &Verifier<'_>,
-    subject: Subject,
+    mover: Option<Mover>,
     dice: &mut Dice,
     ledger: &mut Ledger,
 ) -> Result<(), DeviceError> {
@@ -61,7 +60,7 @@ pub fn test(
         data_key: dice.next(),
     };
     fill(device, buffers.source.span(), buffers.data_key)?;
-    let expected = buffers.access(subject, (0, 0), payload)?;
+    let expected = buffers.access(mover, (0, 0), payload)?;
     let witness = match expected.is_read() {
         true => Witness::Checksum(verifier.expected_checksum(&expected)?),
         false => Witness::Memory(buffers.destination.span()),
@@ -85,7 +84,7 @@ pub fn test(
     let reads_source = expected.traffic().read_bytes > 0;
     let (none, all) = (Expect::Exactly(0), Expect::bytes(payload, UNIT_BYTES));
     let (one, stray) = (Expect::bytes(piece, UNIT_BYTES), Expect::bytes(piece, LEAST_UNIT_BYTES));
-    let launch = |offsets, bytes| buffers.access(subject, offsets, bytes);
+    let launch = |offsets, bytes| buffers.access(mover, offsets, bytes);
     let mut plant = |kind, launched: Access<'_>, destination, guard| {
         trial.plant(ledger, &Plant { kind, launched: Some(launched), destination, guard })
     };

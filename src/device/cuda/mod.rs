@@ -18,7 +18,7 @@ use stream::Stream;
 use timer::Timer;
 
 use super::bindings as b;
-use super::launch::Work;
+use super::launch::{Task, Work};
 use super::memory::Release;
 use super::nvml::Monitor;
 use super::{Buffer, Device, DeviceError, Entry, Interval, Launch, Mover, Span, Variant, modules};
@@ -145,12 +145,15 @@ impl Cuda {
                     entry: entry.kind(),
                     what: format!("this device has no kernel `{}`", entry.name()),
                 })?;
-                let blocks = self.blocks(*entry, task)?;
-                let threads = match entry {
-                    Entry::Move(mover) => mover.threads(),
-                    _ => b::FRAGBENCH_BLOCK_THREADS,
-                };
-                launch_task(function.handle, blocks, threads, &self.stream, task)
+                let (blocks, threads) = (self.blocks(*entry, task)?, entry.threads());
+                match task {
+                    Task::Uniform(task) => {
+                        launch_task(function.handle, blocks, threads, &self.stream, task)
+                    }
+                    Task::Varied(task) => {
+                        launch_task(function.handle, blocks, threads, &self.stream, task)
+                    }
+                }
             }
             Work::DriverCopy { source, destination, bytes } => {
                 let (to, from, bytes) = (*destination, *source, *bytes as usize);
@@ -161,19 +164,18 @@ impl Cuda {
         }
     }
 
-    fn blocks(&self, entry: Entry, task: &b::fragment_task) -> Result<u32, DeviceError> {
+    fn blocks(&self, entry: Entry, task: &Task) -> Result<u32, DeviceError> {
         let multiprocessors = self.facts.multiprocessors.unwrap_or(64);
+        if let Some(tile) = entry.tile() {
+            let blocks = task.items(entry).div_ceil(tile);
+            // The limit of a grid (CUDA C++ Programming Guide, compute capabilities).
+            return i32::try_from(blocks).map(|blocks| blocks as u32).map_err(|_| {
+                let what = format!("{blocks} blocks are more than a grid can have");
+                DeviceError::Refused { entry: entry.kind(), what }
+            });
+        }
         match entry {
             Entry::Move(Mover { variant: Variant::Persistent, .. }) => Ok(multiprocessors * 8),
-            Entry::Move(mover) => {
-                let tile = u64::from(mover.threads()) * u64::from(mover.depth());
-                let blocks = task.units.div_ceil(tile);
-                // The limit of a grid (CUDA C++ Programming Guide, compute capabilities).
-                i32::try_from(blocks).map(|blocks| blocks as u32).map_err(|_| {
-                    let what = format!("{blocks} blocks are more than a grid can have");
-                    DeviceError::Refused { entry: entry.kind(), what }
-                })
-            }
             // Enough to fill every multiprocessor: these kernels walk with the grid's stride.
             _ => Ok(multiprocessors * 16),
         }
@@ -258,19 +260,24 @@ impl Device for Cuda {
     }
 }
 
+/// A struct that kernels take by value.
+trait Parameter: Copy {}
+impl Parameter for b::fragment_task {}
+impl Parameter for b::varied_task {}
+
 /// Queues one kernel that takes the task by value.
-fn launch_task(
+fn launch_task<T: Parameter>(
     function: sys::CUfunction,
     blocks: u32,
     threads: u32,
     stream: &Stream,
-    task: &b::fragment_task,
+    task: &T,
 ) -> Result<(), DeviceError> {
     let mut task = *task;
     let mut parameters = [(&raw mut task).cast::<c_void>()];
     let (grid, block) = ((blocks, 1, 1), (threads, 1, 1));
-    // SAFETY: every kernel of the modules takes one `fragment_task` by value, which the driver
-    // copies before this returns; its addresses were checked against live buffers.
+    // SAFETY: every kernel of the modules takes one task by value, of the struct that its launch holds,
+    // which the driver copies before this returns; its addresses were checked against live buffers.
     unsafe { result::launch_kernel(function, grid, block, 0, stream.raw(), &mut parameters) }
         .check("cuLaunchKernel")
 }

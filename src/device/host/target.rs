@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::super::bindings::{self as b, fragment_task};
-use super::super::launch::Work;
+use super::super::bindings::{self as b, fragment_task, varied_task};
+use super::super::launch::{Task, Work};
 use super::super::memory::Release;
 use super::super::{Buffer, Device, DeviceError, Entry, Interval, Launch, Span};
 use super::facts;
@@ -16,20 +16,21 @@ use crate::record::{Clocks, DeviceFacts};
 /// Buffers begin on a boundary of 2 MiB, so that huge pages can back them where the system uses them.
 const ALIGNMENT: usize = 2 << 20;
 
-type Kernel = unsafe extern "C" fn(*const fragment_task, u64, u64) -> u64;
+type Kernel<T> = unsafe extern "C" fn(*const T, u64, u64) -> u64;
 
 macro_rules! host_kernels {
-    ($($name:ident),+ $(,)?) => {
+    ($list:ident of $task:ident: $($name:ident),+ $(,)?) => {
         unsafe extern "C" {
-            $(fn $name(task: *const fragment_task, first_block: u64, last_block: u64) -> u64;)+
+            $(fn $name(task: *const $task, first_block: u64, last_block: u64) -> u64;)+
         }
 
-        /// Every kernel of the host, by name.
-        const KERNELS: &[(&str, Kernel)] = &[$((stringify!($name), $name)),+];
+        /// The kernels of the host that take such a task, by name.
+        const $list: &[(&str, Kernel<$task>)] = &[$((stringify!($name), $name)),+];
     };
 }
 
 host_kernels!(
+    UNIFORM of fragment_task:
     fragbench_host_read,
     fragbench_host_write,
     fragbench_host_copy,
@@ -66,10 +67,29 @@ host_kernels!(
     fragbench_host_expect_index_sum,
 );
 
+host_kernels!(
+    VARIED of varied_task:
+    fragbench_host_varied_gather_read_e4,
+    fragbench_host_varied_gather_read_e8,
+    fragbench_host_varied_gather_read_ragged,
+    fragbench_host_varied_gather_copy_e4,
+    fragbench_host_varied_gather_copy_e8,
+    fragbench_host_varied_gather_copy_ragged,
+    fragbench_host_varied_scatter_copy_e4,
+    fragbench_host_varied_scatter_copy_e8,
+    fragbench_host_varied_scatter_copy_ragged,
+    fragbench_host_varied_expect_checksum,
+    fragbench_host_varied_check_gathered,
+    fragbench_host_varied_check_scattered,
+    fragbench_host_varied_check_gaps,
+    fragbench_host_varied_check_entries,
+    fragbench_host_varied_check_ranks,
+);
+
 /// The kernel of an entry; none where it is for GPUs only.
-fn kernel(entry: Entry) -> Option<Kernel> {
+fn kernel<T>(list: &[(&str, Kernel<T>)], entry: Entry) -> Option<Kernel<T>> {
     let name = format!("fragbench_host_{}", entry.name());
-    KERNELS.iter().find(|(known, _)| *known == name).map(|(_, kernel)| *kernel)
+    list.iter().find(|(known, _)| *known == name).map(|(_, kernel)| *kernel)
 }
 
 /// The host, opened: its threads are pinned and waiting.
@@ -133,20 +153,26 @@ impl Host {
         Ok(())
     }
 
-    fn run_kernel(&self, entry: Entry, task: &fragment_task) -> Result<(), DeviceError> {
-        let items = if entry.walks_index() { task.fragments } else { task.units };
-        let blocks = items.div_ceil(u64::from(b::FRAGBENCH_HOST_BLOCK_UNITS));
-        let kernel = kernel(entry).ok_or_else(|| DeviceError::Refused {
+    fn run_kernel(&self, entry: Entry, task: &Task) -> Result<(), DeviceError> {
+        let blocks = task.items(entry).div_ceil(u64::from(b::FRAGBENCH_HOST_BLOCK_UNITS));
+        let missing = || DeviceError::Refused {
             entry: entry.kind(),
             what: format!("the host has no kernel `{}`", entry.name()),
-        })?;
-        let sum = self.share(blocks, |first, last| {
-            // SAFETY: the kernel stays inside the task's spans, which `Launch::kernel` checked, and
-            // each thread has blocks of its own.
-            unsafe { kernel(task, first, last) }
-        });
+        };
+        // SAFETY: in both, the kernel stays inside the task's spans, which the launch's constructor
+        // checked, and each thread has blocks of its own.
+        let sum = match task {
+            Task::Uniform(task) => {
+                let kernel = kernel(UNIFORM, entry).ok_or_else(missing)?;
+                self.share(blocks, |first, last| unsafe { kernel(task, first, last) })
+            }
+            Task::Varied(task) => {
+                let kernel = kernel(VARIED, entry).ok_or_else(missing)?;
+                self.share(blocks, |first, last| unsafe { kernel(task, first, last) })
+            }
+        };
         if entry.adds_to_sums() {
-            let slot = task.sums as *mut u64;
+            let slot = task.sums() as *mut u64;
             // SAFETY: the sums were checked to be there and aligned; no other thread is running.
             unsafe { *slot = (*slot).wrapping_add(sum) };
         }
@@ -232,7 +258,10 @@ impl Device for Host {
     }
 
     fn has(&self, entry: Entry) -> bool {
-        kernel(entry).is_some()
+        match entry {
+            Entry::Varied(_) => kernel(VARIED, entry).is_some(),
+            _ => kernel(UNIFORM, entry).is_some(),
+        }
     }
 
     fn is_held(&self) -> bool {
