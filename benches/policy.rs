@@ -9,7 +9,7 @@ use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput};
 use fragbench::layout::{below, draw};
 use fragbench::policy::{Growth, Params, Placement, Policy, PolicyName, SimulatedSource};
 
-const CAPACITY_BYTES: u64 = 64 << 30;
+const CAPACITY_BYTES: u64 = 256 << 30;
 const GRANULE_BYTES: u64 = 2 << 20;
 
 /// The length of a slab's block, and the longest request.
@@ -33,12 +33,7 @@ fn is_measured() -> bool {
 fn bench_churn(criterion: &mut Criterion, blocks: u64) {
     let mut group = criterion.benchmark_group("policy/churn");
     for name in PolicyName::ALL {
-        let growth = match name {
-            // 1 MiB each; the memory has not so much for the others' regions to lie in.
-            PolicyName::Slab => Growth::Regions { bytes: 64 << 20 },
-            _ => Growth::Whole,
-        };
-        let mut policy = policy(*name, growth);
+        let mut policy = policy(*name);
         let mut live: Vec<u64> = (0..blocks).map(|n| take(&mut *policy, size(n))).collect();
         // Old enough that the holes are those of the policy.
         let mut n = blocks;
@@ -60,7 +55,7 @@ fn bench_churn(criterion: &mut Criterion, blocks: u64) {
 fn bench_holes(criterion: &mut Criterion, blocks: u64) {
     let mut group = criterion.benchmark_group("policy/holes");
     for name in [PolicyName::FirstFit, PolicyName::BestFit, PolicyName::NextFit] {
-        let policy = &mut *policy(name, Growth::Whole);
+        let policy = &mut *policy(name);
         punch(policy, blocks, size);
         let mut n = 0;
         bench_calls(&mut group, name.name(), blocks, &mut |calls| {
@@ -73,7 +68,7 @@ fn bench_holes(criterion: &mut Criterion, blocks: u64) {
         });
     }
     // What a walk over the holes is slowest at: none but the last holds the request.
-    let policy = &mut *policy(PolicyName::FirstFit, Growth::Whole);
+    let policy = &mut *policy(PolicyName::FirstFit);
     punch(policy, blocks, |_| 256);
     bench_calls(&mut group, "first_fit_behind_short_holes", blocks, &mut |calls| {
         for _ in 0..calls / 2 {
@@ -98,10 +93,9 @@ fn bench_calls(
     });
 }
 
-fn policy(name: PolicyName, growth: Growth) -> Box<dyn Policy> {
-    let capacity_bytes = if name == PolicyName::Slab { 4 * CAPACITY_BYTES } else { CAPACITY_BYTES };
-    let source = SimulatedSource::new(capacity_bytes, GRANULE_BYTES, Placement::Contiguous);
-    let params = Params { growth, block_bytes: MOST_BYTES, ..Params::default() };
+fn policy(name: PolicyName) -> Box<dyn Policy> {
+    let source = SimulatedSource::new(CAPACITY_BYTES, GRANULE_BYTES, Placement::Contiguous);
+    let params = Params { growth: Growth::Whole, block_bytes: MOST_BYTES, ..Params::default() };
     name.build(source.expect("sizes are powers of two"), &params).expect("so are these")
 }
 

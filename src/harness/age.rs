@@ -11,6 +11,9 @@ const LEAST_FILL_PERCENT: u128 = 97;
 /// The fewest blocks that are called a state.
 const LEAST_BLOCKS: u64 = 256;
 
+/// The most blocks: some GiB of books on the host.
+const MOST_BLOCKS: u64 = 1 << 26;
+
 /// A steady median falls by less than one of so many parts.
 const STEADY_PART: u64 = 16;
 
@@ -40,16 +43,7 @@ pub fn age(policy: &mut dyn Policy, recipe: &Recipe) -> Result<Aged, HarnessErro
     }
     let scale_shift = recipe.scale_shift(policy.alignment_bytes());
     let live_bytes = recipe.live_bytes();
-    let blocks = recipe.distribution.expected_blocks(live_bytes, scale_shift);
-    if blocks < LEAST_BLOCKS {
-        return Err(HarnessError::TooFewBlocks {
-            distribution: recipe.distribution.name(),
-            heap_bytes,
-            blocks,
-            least_blocks: LEAST_BLOCKS,
-            would_work_bytes: heap_bytes.saturating_mul(LEAST_BLOCKS.div_ceil(blocks.max(1))),
-        });
-    }
+    check_blocks(recipe, scale_shift)?;
     let mut churn = Churn::new(policy, recipe.distribution, live_bytes, scale_shift, recipe.key());
     churn.fill()?;
     let usage = churn.policy().usage();
@@ -75,6 +69,28 @@ pub fn age(policy: &mut dyn Policy, recipe: &Recipe) -> Result<Aged, HarnessErro
         usage: churn.policy().usage(),
     };
     Ok(Aged::new(churn, *recipe, reached))
+}
+
+/// Whether about as many blocks live as can be worked with.
+fn check_blocks(recipe: &Recipe, scale_shift: i32) -> Result<(), HarnessError> {
+    let distribution = recipe.distribution.name();
+    let heap_bytes = recipe.heap_bytes;
+    let blocks = recipe.distribution.expected_blocks(recipe.live_bytes(), scale_shift);
+    let (least_blocks, most_blocks) = (LEAST_BLOCKS, MOST_BLOCKS);
+    if blocks < least_blocks {
+        let would_work_bytes = heap_bytes.saturating_mul(least_blocks.div_ceil(blocks.max(1)));
+        return Err(HarnessError::TooFewBlocks {
+            distribution,
+            heap_bytes,
+            blocks,
+            least_blocks,
+            would_work_bytes,
+        });
+    }
+    if blocks > most_blocks {
+        return Err(HarnessError::TooManyBlocks { distribution, heap_bytes, blocks, most_blocks });
+    }
+    Ok(())
 }
 
 /// Churns a filled heap until its median hole is what was wanted, and tells why and where it ended.

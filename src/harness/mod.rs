@@ -10,6 +10,7 @@ mod aged;
 mod churn;
 mod distribution;
 mod error;
+mod lives;
 pub mod metrics;
 mod names;
 mod preset;
@@ -21,7 +22,7 @@ pub use age::age;
 pub use aged::{Aged, holes_layout, live_layout};
 pub use distribution::{Band, Class, Distribution, Lifetime, MAX_SCALE_SHIFT};
 pub use error::HarnessError;
-pub use preset::{Embedding, KvCache, NullMask, Optimizer, Preset, Situation};
+pub use preset::{Embedding, KvCache, NullMask, Optimizer, Preset, PresetError, Situation};
 pub use recipe::{
     LEAST_HEAP_BYTES, LEVELS_BYTES, LIMIT_OPERATIONS, LIVE_BLOCKS, Reached, Recipe, Scale, Stop,
 };

@@ -327,6 +327,8 @@ fn recipes_that_cannot_be_are_told_with_what_would_work() {
     says(Recipe { occupancy_percent: 100, ..usual }, "it must be from 1 to 99 %");
     says(Recipe { heap_bytes: 1000, ..usual }, "a heap of 1000B: it must be at least 1MiB");
     says(Recipe { level_bytes: 0, ..usual }, "take 256B or more");
+    let vast = Recipe { heap_bytes: 1 << 40, scale: Scale::Shift(10), ..usual };
+    says(vast, "67108864 are the most: take a smaller heap");
     says(Recipe { scale: Scale::Shift(21), ..usual }, "from -20 to 20");
     says(Recipe { scale: Scale::Shift(-21), ..usual }, "from -20 to 20");
     let slab = refused(PolicyName::Slab, &Recipe { scale: Scale::Shift(5), ..usual });

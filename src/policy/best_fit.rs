@@ -11,34 +11,32 @@ pub type BestFit<S> = Coalescing<S, ByLength>;
 
 /// The search in the order of lengths, equal ones by address.
 #[derive(Default)]
-pub struct ByLength(Tree<u128>);
+pub struct ByLength(Tree<(u64, u64)>);
 
 impl Search for ByLength {
     const NAME: &'static str = "best_fit";
 
     fn find(&mut self, holes: &Holes, bytes: u64) -> Option<Found> {
-        let place = self.0.first_from(key(bytes, 0), bytes)?;
-        holes.around(self.0.entry(&place).key as u64)
+        let place = self.0.first_from((bytes, 0), bytes)?;
+        let (_, address) = self.0.entry(&place).key;
+        self.0.remove(&place);
+        holes.around(address)
     }
 
     fn in_order(&self, _: &Holes) -> Vec<Hole> {
         let holes = self.0.entries().into_iter();
-        holes.map(|Entry { key, bytes }| Hole { address: key as u64, bytes }).collect()
+        holes.map(|Entry { key: (bytes, address), .. }| Hole { address, bytes }).collect()
     }
 
     fn add(&mut self, Hole { address, bytes }: Hole) {
-        self.0.insert(Entry { key: key(bytes, address), bytes });
+        self.0.insert(Entry { key: (bytes, address), bytes });
     }
 
     fn remove(&mut self, Hole { address, bytes }: Hole) {
-        if let Some(place) = self.0.last_to(key(bytes, address)) {
+        if let Some(place) = self.0.last_to((bytes, address)) {
             self.0.remove(&place);
         }
     }
-}
-
-fn key(bytes: u64, address: u64) -> u128 {
-    u128::from(bytes) << 64 | u128::from(address)
 }
 
 #[cfg(test)]

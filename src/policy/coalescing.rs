@@ -13,7 +13,8 @@ pub trait Search: Default + Send {
     /// Name of the policy that searches so.
     const NAME: &'static str;
 
-    /// The hole for a request of `bytes` bytes, which gets its first bytes.
+    /// The hole for a request of `bytes` bytes, which gets its first bytes. What is left of it is
+    /// [added](Search::add) again.
     fn find(&mut self, holes: &Holes, bytes: u64) -> Option<Found>;
 
     /// Every hole, in the order in which the search would meet them.
@@ -126,7 +127,6 @@ impl<S: Source + Send, F: Search> Policy for Coalescing<S, F> {
         };
         let found = self.hole_for(rounded_bytes)?.ok_or(out_of_memory)?;
         let hole = found.hole;
-        self.search.remove(hole);
         if let Some(rest) = self.holes.take(found, rounded_bytes) {
             self.search.add(rest);
         }

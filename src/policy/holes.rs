@@ -77,7 +77,7 @@ impl Holes {
         let before = self.0.last_to(range.address);
         let after = match &before {
             Some(place) => self.0.next(place.clone()),
-            None => self.0.first(0),
+            None => self.0.first(1),
         };
         let before = before.map(|place| self.found(place));
         let before = before.filter(|before| before.hole.end() == range.address);

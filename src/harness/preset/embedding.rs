@@ -1,8 +1,8 @@
 //! Rows of an embedding table that a batch looks up.
 
+use super::PresetError;
 use super::Situation;
 use super::parameters::Parameter;
-use crate::harness::HarnessError;
 use crate::layout::{Extents, Fragment, Permutation, draw};
 use crate::record::{Mechanism, size};
 
@@ -39,18 +39,18 @@ impl Embedding {
         ]
     }
 
-    pub(super) fn check(&self) -> Result<(), HarnessError> {
+    pub(super) fn check(&self) -> Result<(), PresetError> {
         let Embedding { row_bytes, rows, lookups } = *self;
         if !row_bytes.is_multiple_of(16) {
-            return Err(HarnessError::UnevenRow { row_bytes });
+            return Err(PresetError::UnevenRow { row_bytes });
         }
         if lookups > rows {
-            return Err(HarnessError::TooManyLookups { lookups, rows });
+            return Err(PresetError::TooManyLookups { lookups, rows });
         }
         Ok(())
     }
 
-    pub(super) fn situation(&self, seed: u64) -> Result<Situation, HarnessError> {
+    pub(super) fn situation(&self, seed: u64) -> Result<Situation, PresetError> {
         let Embedding { row_bytes, rows, lookups } = *self;
         let key = [row_bytes, rows, lookups].iter().fold(seed, |key, part| draw(key ^ part, 0));
         let rows_in_turn = Permutation::new(key, rows);

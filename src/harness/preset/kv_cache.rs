@@ -1,11 +1,14 @@
 //! A paged KV cache, as a decoding step reads it.
 
+use super::PresetError;
 use super::Situation;
 use super::parameters::Parameter;
 use super::pool::{Load, Sequence, serve};
-use crate::harness::HarnessError;
 use crate::layout::{Extents, Fragment, LEAST_UNIT_BYTES, draw};
 use crate::record::{Mechanism, size};
+
+/// The most blocks of all sequences together, so that they are served within seconds.
+const MAX_SERVED_BLOCKS: u64 = 1 << 24;
 
 /// A decoding step over the KV cache of a language model: of each layer, keys and values of every
 /// sequence, block by block behind its block table.
@@ -77,24 +80,33 @@ impl KvCache {
         self.block_tokens * self.token_bytes()
     }
 
+    /// Keys and values of every layer, with as many blocks in use as there may be.
+    pub(super) fn most_fragments(&self) -> u64 {
+        2 * self.layers * self.blocks.min(self.sequences * self.load().most_blocks())
+    }
+
     fn load(&self) -> Load {
         let KvCache { blocks, block_tokens, sequences, mean_tokens, .. } = *self;
         Load { blocks, block_tokens, sequences, mean_tokens }
     }
 
-    pub(super) fn check(&self) -> Result<(), HarnessError> {
+    pub(super) fn check(&self) -> Result<(), PresetError> {
         let token_bytes = self.token_bytes();
         if !token_bytes.is_multiple_of(LEAST_UNIT_BYTES) {
-            return Err(HarnessError::UnevenToken { token_bytes });
+            return Err(PresetError::UnevenToken { token_bytes });
         }
         let most_blocks = self.load().most_blocks();
         if most_blocks > self.blocks {
-            return Err(HarnessError::PoolTooSmall { blocks: self.blocks, most_blocks });
+            return Err(PresetError::PoolTooSmall { blocks: self.blocks, most_blocks });
+        }
+        let blocks = self.sequences * most_blocks;
+        if blocks > MAX_SERVED_BLOCKS {
+            return Err(PresetError::ServedTooLong { blocks, most: MAX_SERVED_BLOCKS });
         }
         Ok(())
     }
 
-    pub(super) fn situation(&self, seed: u64) -> Result<Situation, HarnessError> {
+    pub(super) fn situation(&self, seed: u64) -> Result<Situation, PresetError> {
         let KvCache { layers, heads, head, block_tokens, blocks, .. } = *self;
         let shape = [blocks, block_tokens, self.sequences, self.mean_tokens];
         let key = shape.iter().fold(seed, |key, part| draw(key ^ part, 0));

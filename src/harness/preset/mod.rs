@@ -1,6 +1,7 @@
 //! Situations that a reader may be in: what is read, and where it lies.
 
 mod embedding;
+mod error;
 mod kv_cache;
 mod null_mask;
 mod optimizer;
@@ -10,6 +11,7 @@ mod pool;
 mod tests;
 
 pub use embedding::Embedding;
+pub use error::PresetError;
 pub use kv_cache::KvCache;
 pub use null_mask::NullMask;
 pub use optimizer::Optimizer;
@@ -19,11 +21,13 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::HarnessError;
 use super::names::{list, perhaps};
 use crate::layout::Extents;
 use crate::record::Mechanism;
 use parameters::Parameter;
+
+/// The most fragments of a situation: 4 GiB of them on the host.
+const MAX_FRAGMENTS: u64 = 1 << 28;
 
 /// A situation by its parameters. As text it is a name with those that are not the default's:
 /// `kv_cache`, `kv_cache:layers=16,blocks=4096`.
@@ -76,8 +80,8 @@ impl Preset {
     ///
     /// # Errors
     ///
-    /// [`HarnessError`] says which parameters contradict each other, and what would work.
-    pub fn situation(&self, seed: u64) -> Result<Situation, HarnessError> {
+    /// [`PresetError`] says which parameters contradict each other, and what would work.
+    pub fn situation(&self, seed: u64) -> Result<Situation, PresetError> {
         self.check()?;
         match self {
             Preset::Embedding(embedding) => embedding.situation(seed),
@@ -92,14 +96,25 @@ impl Preset {
     ///
     /// # Errors
     ///
-    /// [`HarnessError`] says which parameter cannot be, and what would work.
-    pub fn check(&self) -> Result<(), HarnessError> {
+    /// [`PresetError`] says which parameter cannot be, and what would work.
+    pub fn check(&self) -> Result<(), PresetError> {
         parameters::check(self.name(), &self.clone().parameters())?;
         match self {
-            Preset::Embedding(embedding) => embedding.check(),
-            Preset::KvCache(cache) => cache.check(),
-            Preset::NullMask(mask) => mask.check(),
-            Preset::Optimizer(_) => Ok(()),
+            Preset::Embedding(embedding) => embedding.check()?,
+            Preset::KvCache(cache) => cache.check()?,
+            Preset::NullMask(mask) => mask.check()?,
+            Preset::Optimizer(_) => {}
+        }
+        let fragments = match self {
+            Preset::Embedding(embedding) => embedding.lookups,
+            Preset::KvCache(cache) => cache.most_fragments(),
+            Preset::NullMask(mask) => mask.expected_fragments(),
+            Preset::Optimizer(optimizer) => 2 * optimizer.elements().len() as u64,
+        };
+        let (preset, most) = (self.name(), MAX_FRAGMENTS);
+        match fragments > most {
+            true => Err(PresetError::TooManyFragments { preset, fragments, most }),
+            false => Ok(()),
         }
     }
 
@@ -144,7 +159,7 @@ impl From<Preset> for String {
 }
 
 impl TryFrom<String> for Preset {
-    type Error = HarnessError;
+    type Error = PresetError;
 
     fn try_from(text: String) -> Result<Preset, HarnessError> {
         text.parse()
@@ -152,14 +167,14 @@ impl TryFrom<String> for Preset {
 }
 
 impl FromStr for Preset {
-    type Err = HarnessError;
+    type Err = PresetError;
 
-    fn from_str(text: &str) -> Result<Self, HarnessError> {
+    fn from_str(text: &str) -> Result<Self, PresetError> {
         let (name, own) = text.split_once(':').unwrap_or((text, ""));
         let all = Preset::all();
         let names = || all.iter().map(Preset::name);
         let mut preset = all.into_iter().find(|known| known.name() == name).ok_or_else(|| {
-            HarnessError::UnknownPreset {
+            PresetError::Unknown {
                 text: name.to_owned(),
                 perhaps: perhaps(name, names()),
                 known: list(names()),

@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 
+use super::PresetError;
 use super::Situation;
 use super::parameters::Parameter;
-use crate::harness::HarnessError;
 use crate::layout::{Extents, Fragment, below, draw, mix};
 use crate::record::Mechanism;
 
@@ -49,20 +49,26 @@ impl NullMask {
         ]
     }
 
-    pub(super) fn check(&self) -> Result<(), HarnessError> {
+    pub(super) fn check(&self) -> Result<(), PresetError> {
         let NullMask { element_bytes, null_percent, mean_run, .. } = *self;
         if ![4, 8].contains(&element_bytes) {
-            return Err(HarnessError::Element { element_bytes });
+            return Err(PresetError::Element { element_bytes });
         }
         // Runs of valid elements are at least one long.
         let least_run = null_percent.div_ceil(100 - null_percent);
         if mean_run < least_run {
-            return Err(HarnessError::RunTooShort { null_percent, mean_run, least_run });
+            return Err(PresetError::RunTooShort { null_percent, mean_run, least_run });
         }
         Ok(())
     }
 
-    pub(super) fn situation(&self, seed: u64) -> Result<Situation, HarnessError> {
+    /// About as many runs as there are runs of nulls.
+    pub(super) fn expected_fragments(&self) -> u64 {
+        let nulls = self.columns * self.rows / 100 * self.null_percent;
+        nulls / self.mean_run
+    }
+
+    pub(super) fn situation(&self, seed: u64) -> Result<Situation, PresetError> {
         let NullMask { columns, rows, element_bytes, null_percent, mean_run } = *self;
         let shape = [rows, element_bytes, null_percent, mean_run];
         let key = shape.iter().fold(seed, |key, part| draw(key ^ part, 0));
@@ -78,7 +84,7 @@ impl NullMask {
             })
             .collect();
         if fragments.is_empty() {
-            return Err(HarnessError::AllNull { rows });
+            return Err(PresetError::AllNull { rows });
         }
         let words = format!(
             "a scan reads the valid elements of {columns} columns of {rows} elements of \

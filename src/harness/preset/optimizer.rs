@@ -1,8 +1,8 @@
 //! Moments of an optimizer, where an allocator puts them in a training step.
 
+use super::PresetError;
 use super::Situation;
 use super::parameters::Parameter;
-use crate::harness::HarnessError;
 use crate::layout::{Extents, Fragment, UNIT_BYTES};
 use crate::policy::{Growth, Params, Placement, Policy, PolicyError, PolicyName, SimulatedSource};
 use crate::record::Mechanism;
@@ -78,7 +78,7 @@ impl Optimizer {
         embeddings.into_iter().chain(layers).chain([width, width]).collect()
     }
 
-    pub(super) fn situation(&self) -> Result<Situation, HarnessError> {
+    pub(super) fn situation(&self) -> Result<Situation, PresetError> {
         let moments = self.place_moments()?;
         let base = moments.iter().map(|moment| moment.offset).min().unwrap_or(0);
         let end = moments.iter().map(Fragment::end).max().unwrap_or(0);
@@ -99,7 +99,7 @@ impl Optimizer {
     }
 
     /// A first step on the policy: both moments of each parameter, at their addresses.
-    fn place_moments(&self) -> Result<Vec<Fragment>, HarnessError> {
+    fn place_moments(&self) -> Result<Vec<Fragment>, PresetError> {
         let elements = self.elements();
         let mut heap = self.heap(&elements)?;
         for elements in &elements {
@@ -137,7 +137,7 @@ impl Optimizer {
     }
 
     /// A heap for a step, four times what it needs, so that no policy is short of memory.
-    fn heap(&self, elements: &[u64]) -> Result<Heap, HarnessError> {
+    fn heap(&self, elements: &[u64]) -> Result<Heap, PresetError> {
         let parameter_bytes: u64 = elements.iter().sum::<u64>() * PARAMETER_BYTES;
         let widths: u64 = ACTIVATIONS.iter().sum();
         let activation_bytes =
@@ -175,17 +175,17 @@ struct Heap {
 }
 
 impl Heap {
-    fn make(&mut self, bytes: u64) -> Result<u64, HarnessError> {
+    fn make(&mut self, bytes: u64) -> Result<u64, PresetError> {
         let made = self.policy.allocate(bytes);
         made.map(|block| block.address).map_err(|failure| self.failed(failure))
     }
 
-    fn free(&mut self, address: u64) -> Result<(), HarnessError> {
+    fn free(&mut self, address: u64) -> Result<(), PresetError> {
         self.policy.free(address).map_err(|failure| self.failed(failure))
     }
 
-    fn failed(&self, failure: PolicyError) -> HarnessError {
-        HarnessError::Policy { policy: self.policy.name(), failure }
+    fn failed(&self, failure: PolicyError) -> PresetError {
+        PresetError::Policy { policy: self.policy.name(), failure }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Parameters of situations, as users write them: `layers=32,heads=8`.
 
-use crate::harness::HarnessError;
+use super::PresetError;
 use crate::harness::names::{list, perhaps};
 use crate::policy::{PolicyName, UnknownPolicy};
 use crate::record::size;
@@ -41,10 +41,10 @@ impl<'a> Parameter<'a> {
         Self { key, value: Value::Policy(place) }
     }
 
-    fn set(&mut self, preset: &'static str, text: &str) -> Result<(), HarnessError> {
+    fn set(&mut self, preset: &'static str, text: &str) -> Result<(), PresetError> {
         let key = self.key;
         let refused =
-            |reason: String| HarnessError::Parameter { preset, key, text: text.to_owned(), reason };
+            |reason: String| PresetError::Parameter { preset, key, text: text.to_owned(), reason };
         match &mut self.value {
             Value::Number { place, unit: Unit::Count, .. } => {
                 **place = text.parse().map_err(|_| refused("write a whole number".to_owned()))?;
@@ -60,12 +60,12 @@ impl<'a> Parameter<'a> {
         self.check(preset)
     }
 
-    fn check(&self, preset: &'static str) -> Result<(), HarnessError> {
+    fn check(&self, preset: &'static str) -> Result<(), PresetError> {
         match &self.value {
             Value::Number { place, least, most, unit } if !(least..=most).contains(&&**place) => {
                 let [value, least, most] =
                     [**place, *least, *most].map(|number| unit.write(number));
-                Err(HarnessError::OutOfRange { preset, key: self.key, value, least, most })
+                Err(PresetError::OutOfRange { preset, key: self.key, value, least, most })
             }
             _ => Ok(()),
         }
@@ -93,13 +93,13 @@ pub(super) fn read(
     preset: &'static str,
     text: &str,
     parameters: &mut [Parameter<'_>],
-) -> Result<(), HarnessError> {
+) -> Result<(), PresetError> {
     let mut named: Vec<&'static str> = Vec::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
         let Some(parameter) = parameters.iter_mut().find(|known| known.key == key) else {
             let keys = || parameters.iter().map(|known| known.key);
-            return Err(HarnessError::UnknownParameter {
+            return Err(PresetError::UnknownParameter {
                 preset,
                 text: part.to_owned(),
                 perhaps: perhaps(key, keys()),
@@ -107,7 +107,7 @@ pub(super) fn read(
             });
         };
         if named.contains(&parameter.key) {
-            return Err(HarnessError::ParameterTwice { preset, key: parameter.key });
+            return Err(PresetError::ParameterTwice { preset, key: parameter.key });
         }
         named.push(parameter.key);
         parameter.set(preset, value)?;
@@ -116,10 +116,7 @@ pub(super) fn read(
 }
 
 /// Checks every parameter's range.
-pub(super) fn check(
-    preset: &'static str,
-    parameters: &[Parameter<'_>],
-) -> Result<(), HarnessError> {
+pub(super) fn check(preset: &'static str, parameters: &[Parameter<'_>]) -> Result<(), PresetError> {
     parameters.iter().try_for_each(|parameter| parameter.check(preset))
 }
 

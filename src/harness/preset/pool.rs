@@ -52,22 +52,9 @@ struct Place {
 /// (its prompt) once they are there, and takes one more in each round. Where none is free, the
 /// sequence admitted last gives all of its blocks back and waits.
 pub(super) fn serve(load: &Load, key: u64) -> Vec<Sequence> {
-    let mut server = Server {
-        free: (0..load.blocks).collect(),
-        places: Vec::new(),
-        load: *load,
-        key,
-        drawn: 0,
-        admitted: 0,
-    };
-    for _ in 0..load.sequences {
-        let wanted = server.length();
-        server.places.push(Place { wanted, admitted: 0, table: Vec::new() });
-    }
+    let mut server = Server::new(load, key);
     let rounds = (MEAN_LENGTHS * load.mean_tokens).div_ceil(load.block_tokens);
-    for _ in 0..rounds {
-        (0..server.places.len()).for_each(|place| server.advance(place));
-    }
+    (0..rounds).for_each(|_| server.round());
     server.into_sequences()
 }
 
@@ -81,6 +68,22 @@ struct Server {
 }
 
 impl Server {
+    fn new(load: &Load, key: u64) -> Self {
+        let free = (0..load.blocks).collect();
+        let mut server =
+            Server { free, places: Vec::new(), load: *load, key, drawn: 0, admitted: 0 };
+        for _ in 0..load.sequences {
+            let wanted = server.length();
+            server.places.push(Place { wanted, admitted: 0, table: Vec::new() });
+        }
+        server
+    }
+
+    /// One round of all places.
+    fn round(&mut self) {
+        (0..self.places.len()).for_each(|place| self.advance(place));
+    }
+
     fn below(&mut self, bound: u64) -> u64 {
         self.drawn += 1;
         below(draw(self.key, self.drawn), bound)
@@ -160,6 +163,26 @@ mod tests {
         let tables = || sequences.iter().flat_map(|sequence| sequence.table.windows(2));
         let neighbours = tables().filter(|two| follows(two)).count();
         assert!(neighbours * 4 < tables().count(), "{neighbours} of {}", tables().count());
+    }
+
+    #[test]
+    fn what_is_short_of_blocks_waits_until_its_prompt_is_there() {
+        // Blocks for two of four.
+        let load = Load { blocks: 150, block_tokens: 16, sequences: 4, mean_tokens: 1024 };
+        let mut server = Server::new(&load, 7);
+        let mut waited = 0;
+        for _ in 0..500 {
+            server.round();
+            let held: usize = server.places.iter().map(|place| place.table.len()).sum();
+            assert_eq!(held + server.free.len(), 150);
+            for place in &server.places {
+                let blocks = place.table.len() as u64;
+                waited += u32::from(blocks == 0);
+                let is_running = place.wanted.div_ceil(2) <= blocks && blocks <= place.wanted;
+                assert!(blocks == 0 || is_running, "{blocks} of {}", place.wanted);
+            }
+        }
+        assert!(waited > 0);
     }
 
     proptest! {

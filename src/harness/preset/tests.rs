@@ -37,6 +37,9 @@ fn texts_are_read_as_they_are_written() {
     let preset: Preset = "optimizer:policy=buddy".parse().unwrap();
     let Preset::Optimizer(optimizer) = preset else { panic!("{preset}") };
     assert_eq!(optimizer.policy, PolicyName::Buddy);
+    for text in ["embedding:row=64B", "embedding:row=4KiB", "kv_cache:layers=1024"] {
+        assert_eq!(text.parse::<Preset>().map(|preset| preset.to_string()), Ok(text.to_owned()));
+    }
     assert_eq!("embedding:row=1KiB".parse::<Preset>().unwrap().to_string(), "embedding:row=1KiB");
 }
 
@@ -53,6 +56,7 @@ fn bad_texts_are_told_with_what_would_work() {
     says("kv_cache:layers=-1", "layers=`-1` cannot be read");
     says("kv_cache:layers=1,layers=2", "layers is given twice");
     says("kv_cache:layers=0", "layers=0 cannot be; it must be from 1 to 1024");
+    says("kv_cache:layers=1025", "layers=1025 cannot be; it must be from 1 to 1024");
     says("kv_cache:heads=1,head=1,element=2", "= 2 B a layer, which must be a multiple of 4 B");
     says("kv_cache:blocks=90", "may need 96 blocks and the pool has 90: ask for blocks=96");
     says("embedding:row=2B", "row=2B cannot be; it must be from 64B to 4KiB");
@@ -62,6 +66,10 @@ fn bad_texts_are_told_with_what_would_work() {
     says("null_mask:null=100", "null=100 cannot be; it must be from 1 to 99");
     says("null_mask:element=6", "4 or 8 B");
     says("null_mask:null=90,run=8", "ask for run=9 or more");
+    says("embedding:rows=4294967296,lookups=4294967296", "4294967296 fragments: 268435456 are");
+    says("null_mask:columns=4096,rows=1000000000", "163840000000 fragments: 268435456 are");
+    says("kv_cache:layers=1024,blocks=16777216,sequences=4096", "fragments: 268435456 are");
+    says("kv_cache:block=1,blocks=16777216,tokens=1048576,sequences=4096", "blocks to be served");
     says("optimizer:policy=bestfit", "perhaps best_fit");
     let slab: Preset = "optimizer:policy=slab".parse().unwrap();
     let error = slab.situation(1).unwrap_err().to_string();
@@ -170,7 +178,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_text_panics(text in "(embedding|kv_cache|null_mask|optimizer)(:[a-z]{1,8}=[0-9]{1,20}){0,2}") {
+    fn no_text_panics(
+        number in 0..4usize,
+        pairs in prop::collection::vec((any::<prop::sample::Index>(), "[0-9]{1,20}|[a-z]{0,9}"), 0..4),
+    ) {
+        let mut preset = Preset::all()[number];
+        let keys: Vec<&str> = preset.parameters().iter().map(|known| known.key).collect();
+        let pairs: Vec<String> =
+            pairs.iter().map(|(key, value)| format!("{}={value}", key.get(&keys))).collect();
+        let text = format!("{}:{}", preset.name(), pairs.join(","));
         if let Ok(preset) = text.parse::<Preset>() {
             prop_assert_eq!(preset.to_string().parse(), Ok(preset));
         }
