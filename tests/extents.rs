@@ -3,7 +3,10 @@
 mod bench;
 
 use bench::{DATA, POISON, bytes_of, checksum, open, reads, writes};
-use fragbench::device::{Device, DeviceError, Movement, SUM_BYTES, Span, Variant};
+use fragbench::device::{
+    Device, DeviceError, Launch, Movement, SUM_BYTES, Span, Variant, VariedEntry, VariedShape,
+    VariedSpans,
+};
 use fragbench::kernel::{
     Access, ExtentOperands, GUARD_BYTES, Outcome, TableBuffers, TableSpans, Traffic, Verifier,
     copy_back_extents, extents_checksum, extents_staging_bytes, fill,
@@ -244,6 +247,71 @@ fn places_that_contradict_each_other_check_nothing() {
             }
         }
         assert!(passes(verifier.check_index(&access).unwrap()));
+    }
+}
+
+#[test]
+fn a_table_of_other_extents_is_seen() {
+    let device = open();
+    let arena = device.allocate(4096).unwrap();
+    let verifier = Verifier::new(&*device).unwrap();
+    let own = extents(&[(64, 20), (0, 12)], 90);
+    let other_places = TableBuffers::upload(&*device, &own).unwrap();
+    let TableSpans { places, ranges, .. } = other_places.spans();
+    // The last fragment is longer, but takes no more pieces; shorter; missing; and elsewhere, which only
+    // the right places tell.
+    let others: [(&[(u64, u64)], bool); 4] = [
+        (&[(64, 20), (0, 16)], true),
+        (&[(64, 20), (0, 8)], true),
+        (&[(64, 20)], true),
+        (&[(64, 20), (16, 12)], false),
+    ];
+    for (other, by_its_own) in others {
+        let buffers = TableBuffers::upload(&*device, &extents(other, 90)).unwrap();
+        let table = buffers.spans();
+        let behind = TableSpans { places, ranges, ..table };
+        for table in [behind, table].into_iter().take(1 + usize::from(by_its_own)) {
+            let operands = ExtentOperands { table, payload: Some(arena.span()), sums: None };
+            let movement = Movement::GatherCopy;
+            let access = Access::of_extents(movement, &own, arena.span(), operands, DATA).unwrap();
+            // Too short a table is refused.
+            let outcome = verifier.check_index(&access);
+            assert!(outcome.is_err() || outcome.unwrap().mismatches > 0, "{other:?}");
+        }
+    }
+}
+
+#[test]
+fn a_place_that_takes_more_pieces_than_it_has_is_seen() {
+    let device = open();
+    let sums = device.allocate(SUM_BYTES).unwrap();
+    let verifier = Verifier::new(&*device).unwrap();
+    // 64 B at the begin of the arena, 4 pieces; the entry is right however many they are.
+    let entries = device.allocate(16).unwrap();
+    let places = device.allocate(48).unwrap();
+    for (pieces, wrong) in [(4, 0), (5, 1)] {
+        let numbers = [0, 0, 0, 0, 16, pieces];
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number: &u64| number.to_le_bytes()).collect();
+        device.upload(places.span(), &bytes).unwrap();
+        let spans = VariedSpans {
+            entries: Some(entries.span()),
+            places: Some(places.span()),
+            sums: Some(sums.span()),
+            ..VariedSpans::default()
+        };
+        let shape = VariedShape {
+            form: EntryForm::Ragged,
+            fragments: 1,
+            pieces,
+            units: 16,
+            reach_bytes: 64,
+            arena_units: 0,
+            data_key: DATA,
+        };
+        verifier.zero(sums.span()).unwrap();
+        let launch = Launch::varied(VariedEntry::CheckEntries, spans, shape).unwrap();
+        device.launch(&launch).unwrap();
+        assert_eq!(verifier.total(sums.span()).unwrap(), wrong);
     }
 }
 

@@ -7,7 +7,7 @@ use super::super::table::TableSpans;
 use super::super::verify::Outcome;
 use super::{Access, ExtentOperands};
 use crate::device::{Device, DeviceError, Movement, Span};
-use crate::layout::{Extents, Fragment, Table, draw};
+use crate::layout::{Extents, Fragment, ROW_PIECES, Table, draw};
 
 /// Runs of consecutive entries or ranks that are copied back where there are too many for all.
 const RUNS: u64 = 64;
@@ -41,7 +41,8 @@ pub fn copy_back_extents(
     let own = Table::new(extents).map_err(|error| refused(error.to_string()))?;
     let width = u64::from(extents.entry_form().bytes());
     let entries = compare_runs(device, table.entries, own.entry_bytes(), width)?;
-    let used = (Table::rows(extents.tally().pieces) * 8) as usize;
+    // That of the piece behind the last as well: it tells where the last fragment ends.
+    let used = ((extents.tally().pieces / ROW_PIECES + 1) * 8) as usize;
     let ranks = compare_runs(device, table.ranks, &own.rank_bytes()[..used], 8)?;
 
     let capacity = staging.bytes().min(extents_staging_bytes(extents));

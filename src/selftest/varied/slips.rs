@@ -137,11 +137,14 @@ impl Bench<'_> {
         for before in [before.wrapping_add(1), before.wrapping_sub(1)] {
             slips.push(Slip::of_rank(FaultKind::RankWrong, row, [before, begins]));
         }
-        // Also one that ends the fragment before the last piece, or the one behind it.
         let bits = rig.pieces().min(32 * (row as u64 + 1)) - 32 * row as u64;
-        for bit in [self.dice.below(bits), bits - 1] {
-            let begins = begins ^ 1 << bit;
-            slips.push(Slip::of_rank(FaultKind::RankBitWrong, row, [before, begins]));
+        let any = 32 * row as u64 + self.dice.below(bits);
+        // The last one tells where the last fragment ends.
+        for piece in [any, rig.pieces()] {
+            let row = (piece / 32) as usize;
+            let [before, begins] = rig.table.ranks[row];
+            let rank = [before, begins ^ 1 << (piece % 32)];
+            slips.push(Slip::of_rank(FaultKind::RankBitWrong, row, rank));
         }
         slips
     }
