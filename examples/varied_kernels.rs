@@ -8,7 +8,7 @@
 use std::error::Error;
 
 use fragbench::device::{
-    self, Buffer, Device, Entry, Interval, Launch, Movement, SUM_BYTES, Span, Variant, VariedMover,
+    self, Buffer, Device, Entry, Interval, Launch, Movement, SUM_BYTES, Span, VariedMover,
 };
 use fragbench::kernel::{
     Access, ExtentOperands, GUARD_BYTES, Operands, TableBuffers, Verifier, fill,

@@ -98,11 +98,11 @@ impl HeapCache {
             }
         };
         let scattered = scattered.map_err(|error| error.to_string())?;
-        let (reach_bytes, heap_bytes) = (scattered.reach_bytes(), heap.heap_bytes);
-        if reach_bytes > heap_bytes {
+        let (reach_bytes, arena_bytes) = (scattered.reach_bytes(), heap.arena_bytes());
+        if reach_bytes > arena_bytes {
             return Err(format!(
-                "{} spread its regions over {reach_bytes} bytes of addresses, more than the heap's \
-                 {heap_bytes}: ask for a lower occupancy",
+                "{} spread its regions over {reach_bytes} bytes of addresses, more than \
+                 {arena_bytes}: ask for a lower occupancy",
                 heap.policy
             ));
         }

@@ -130,6 +130,12 @@ impl Heap {
         Ok(())
     }
 
+    /// Bytes of addresses that the heap may spread over: an eighth more than it has memory, as a caching
+    /// allocator reserves for itself, for addresses are not given out again as closely as memory.
+    pub(super) fn arena_bytes(&self) -> u64 {
+        self.heap_bytes / 8 * 9
+    }
+
     /// The heap as all of its parts name it.
     pub(super) fn whole(&self) -> Heap {
         Heap { part: Part::Live, ..*self }
@@ -186,7 +192,8 @@ impl Scene {
     pub fn arena_bytes(&self) -> u64 {
         match self {
             Scene::Preset(staged) => staged.arena_bytes,
-            _ => self.footprint_bytes(),
+            Scene::Aged(heap) => heap.arena_bytes(),
+            Scene::Uniform(spec) => spec.footprint_bytes,
         }
     }
 

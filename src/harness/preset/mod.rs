@@ -161,7 +161,7 @@ impl From<Preset> for String {
 impl TryFrom<String> for Preset {
     type Error = PresetError;
 
-    fn try_from(text: String) -> Result<Preset, HarnessError> {
+    fn try_from(text: String) -> Result<Preset, PresetError> {
         text.parse()
     }
 }
