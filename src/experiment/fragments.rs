@@ -15,7 +15,7 @@ pub(super) enum Fragments {
     /// Of one length.
     Uniform(Layout),
     /// Of any lengths, for each order.
-    Varied(VariedLayout),
+    Varied(Box<VariedLayout>),
 }
 
 /// How kernels find the fragments of one order.
@@ -51,12 +51,16 @@ impl Fragments {
             Scene::Uniform(spec) => {
                 Layout::new(*spec, ground.seed).map(Fragments::Uniform).map_err(refused)
             }
-            Scene::Aged(heap) => ground.heaps.layout(heap).map(Fragments::Varied).map_err(refused),
+            Scene::Aged(heap) => ground.heaps.layout(heap).map(Fragments::varied).map_err(refused),
             Scene::Preset(staged) => {
                 let situation = staged.preset.situation(ground.seed).map_err(refused)?;
-                Ok(Fragments::Varied(VariedLayout::of(situation.extents, None)))
+                Ok(Fragments::varied(VariedLayout::of(situation.extents, None)))
             }
         }
+    }
+
+    fn varied(layout: VariedLayout) -> Fragments {
+        Fragments::Varied(Box::new(layout))
     }
 
     /// The heap that they lie in, where it is one.
