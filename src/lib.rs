@@ -1,8 +1,8 @@
 //! fragbench measures what GPU memory fragmentation costs.
 //!
 //! Modules, each of which knows only those above it: [`record`] (what was measured), [`stats`],
-//! [`policy`], [`layout`], [`harness`], [`device`], [`kernel`], [`selftest`], [`measure`], [`experiment`], [`summary`],
-//! [`report`], [`cli`].
+//! [`layout`], [`policy`], [`harness`], [`device`], [`kernel`], [`selftest`], [`measure`],
+//! [`experiment`], [`summary`], [`report`], [`cli`].
 
 #![deny(unsafe_code)]
 
