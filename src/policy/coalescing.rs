@@ -189,10 +189,13 @@ mod tests {
         assert_eq!(policy.release_unused(), Ok(0));
         policy.free(across.address).unwrap();
         assert_eq!(policy.release_unused(), Ok(8192));
-        // A longer region comes at the same addresses, and goes back as one.
+        // A longer region comes at the same addresses, and goes back as one or not at all.
         let long = policy.allocate(8192).unwrap();
         assert_eq!(long.address, blocks[0]);
         policy.free(long.address).unwrap();
+        let kept = policy.allocate(1).unwrap();
+        assert_eq!((kept.address, policy.release_unused()), (blocks[0], Ok(0)));
+        policy.free(kept.address).unwrap();
         policy.free(blocks[2]).unwrap();
         assert_eq!(policy.release_unused(), Ok(12288));
         assert_eq!(policy.source().calls().release, 4);
