@@ -96,8 +96,7 @@ impl<S: Source> Buddy<S> {
                 self.live.push(0);
             }
         }
-        // The largest comes last, so a request that may take any takes it from its region's begin.
-        for (address, order) in tops(region).into_iter().rev() {
+        for (address, order) in tops(region) {
             self.make_free(address, number, order);
         }
         Ok(self.fitting(order))

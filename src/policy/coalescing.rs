@@ -170,3 +170,34 @@ impl<S: Source + Send, F: Search> Policy for Coalescing<S, F> {
         Ok(released_bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::tests::arena;
+    use crate::policy::{FirstFit, Growth, HoleOrder, Params, Policy};
+
+    #[test]
+    fn blocks_and_holes_cross_neighbouring_regions() {
+        let params = Params::default().with_growth(Growth::Regions { bytes: 4096 });
+        let mut policy = FirstFit::new(arena(), &params).unwrap();
+        let blocks = [(); 3].map(|()| policy.allocate(4096).unwrap().address);
+        policy.free(blocks[0]).unwrap();
+        policy.free(blocks[1]).unwrap();
+        let across = policy.allocate(6000).unwrap();
+        assert_eq!((across.address, policy.holes(HoleOrder::Address).len()), (blocks[0], 1));
+        // The second region is live in part.
+        assert_eq!(policy.release_unused(), Ok(0));
+        policy.free(across.address).unwrap();
+        assert_eq!(policy.release_unused(), Ok(8192));
+        // A longer region comes at the same addresses, and goes back as one or not at all.
+        let long = policy.allocate(8192).unwrap();
+        assert_eq!(long.address, blocks[0]);
+        policy.free(long.address).unwrap();
+        let kept = policy.allocate(1).unwrap();
+        assert_eq!((kept.address, policy.release_unused()), (blocks[0], Ok(0)));
+        policy.free(kept.address).unwrap();
+        policy.free(blocks[2]).unwrap();
+        assert_eq!(policy.release_unused(), Ok(12288));
+        assert_eq!(policy.source().calls().release, 4);
+    }
+}

@@ -88,8 +88,8 @@ pub struct Usage {
     pub requested_bytes: u64,
     /// Bytes that live blocks take.
     pub rounded_bytes: u64,
-    /// Bytes that the policy holds of its source: those of live blocks, of holes, and of its own
-    /// books where it keeps them in that memory.
+    /// Bytes that the policy holds of its source: those of live blocks, of holes, and of what it can
+    /// never hand out: its own books where it keeps them in that memory, ends too short for a block.
     pub reserved_bytes: u64,
 }
 

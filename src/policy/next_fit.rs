@@ -61,11 +61,12 @@ mod tests {
             assert_eq!(policy.allocate(bytes).unwrap().address, expected);
         }
         assert_eq!(met(&policy), [at(5)]);
-        // The rover stands behind block 3. Freed, it and its neighbours are met first.
+        // The rover stands behind block 3. A hole that grows over it is the next that is met.
         policy.free(at(3)).unwrap();
-        assert_eq!(met(&policy), [at(5), at(3)]);
+        policy.free(at(7)).unwrap();
+        assert_eq!(met(&policy), [at(5), at(7), at(3)]);
         policy.free(at(4)).unwrap();
-        assert_eq!(met(&policy), [at(3)]);
+        assert_eq!(met(&policy), [at(3), at(7)]);
         assert_eq!(policy.allocate(256).unwrap().address, at(3));
     }
 }
