@@ -28,7 +28,15 @@ pub(super) fn measure_group(
 ) -> Result<(), DeviceError> {
     let begin = Instant::now();
     let fragments = match plan.subject.has_layout() {
-        true => Some(Fragments::of(&plan.scene, ground)?),
+        true => Some(match Fragments::of(&plan.scene, ground) {
+            Ok(fragments) => fragments,
+            // That there is no such heap is known only once it was aged.
+            Err(why) => {
+                skip(group, why);
+                group.phases.prepare_ns += elapsed_ns(begin);
+                return Ok(());
+            }
+        }),
         false => None,
     };
     group.heap = fragments.as_ref().and_then(Fragments::heap_facts).cloned();
@@ -94,6 +102,13 @@ pub(super) fn measure_group(
 
     record(ground, &arms, measured, group);
     Ok(())
+}
+
+/// Leaves the group without figures, for a reason that is no fault.
+pub(super) fn skip(group: &mut Group, reason: String) {
+    group.status = Status::Skipped;
+    group.reason = Some(reason);
+    group.arms.clear();
 }
 
 /// What the record of a group that is not verified gives as its reason.

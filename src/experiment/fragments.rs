@@ -46,14 +46,19 @@ fn refused(error: impl ToString) -> DeviceError {
 
 impl Fragments {
     /// What a scene asks for.
-    pub fn of(scene: &Scene, ground: &Ground<'_>) -> Result<Fragments, DeviceError> {
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says why there is no such layout, and what would work.
+    pub fn of(scene: &Scene, ground: &Ground<'_>) -> Result<Fragments, String> {
         match scene {
-            Scene::Uniform(spec) => {
-                Layout::new(*spec, ground.seed).map(Fragments::Uniform).map_err(refused)
-            }
-            Scene::Aged(heap) => ground.heaps.layout(heap).map(Fragments::varied).map_err(refused),
+            Scene::Uniform(spec) => Layout::new(*spec, ground.seed)
+                .map(Fragments::Uniform)
+                .map_err(|error| error.to_string()),
+            Scene::Aged(heap) => ground.heaps.layout(heap).map(Fragments::varied),
             Scene::Preset(staged) => {
-                let situation = staged.preset.situation(ground.seed).map_err(refused)?;
+                let situation = staged.preset.situation(ground.seed);
+                let situation = situation.map_err(|error| error.to_string())?;
                 Ok(Fragments::varied(VariedLayout::of(situation.extents, None)))
             }
         }

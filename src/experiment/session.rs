@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::Plan;
 use super::aids::{Aids, State};
 use super::arms::Ground;
-use super::bandwidth;
+use super::bandwidth::{self, skip};
 use super::heap_cache::HeapCache;
-use super::scene::{Heap, Scene};
+use super::scene::Heap;
 use crate::device::{Buffer, Device, DeviceError, Movement, Span};
 use crate::kernel::fill;
 use crate::layout::mix;
@@ -95,15 +95,6 @@ impl Session {
     }
 
     fn measure_once(&mut self, plan: &Plan, group: &mut Group) -> Result<(), DeviceError> {
-        if let Scene::Aged(heap) = &plan.scene {
-            let begin = Instant::now();
-            let aged = self.heaps.layout(heap);
-            group.phases.prepare_ns += begin.elapsed().as_nanos() as u64;
-            if let Err(why) = aged {
-                skip(group, why);
-                return Ok(());
-            }
-        }
         match self.prepare(plan, group)? {
             true => self.measure(plan, Count::Found { parts: 1 }, group),
             false => Ok(()),
@@ -207,12 +198,6 @@ impl Session {
     }
 }
 
-fn skip(group: &mut Group, reason: String) {
-    group.status = Status::Skipped;
-    group.reason = Some(reason);
-    group.arms.clear();
-}
-
 /// Clocks before and after, in one.
 fn around(before: Clocks, after: Clocks) -> Clocks {
     let pair = |before: Option<[u32; 2]>, after: Option<[u32; 2]>| Some([before?[0], after?[1]]);
@@ -228,7 +213,7 @@ fn around(before: Clocks, after: Clocks) -> Clocks {
 mod tests {
     use super::*;
     use crate::device::fake::{Fake, at_rate};
-    use crate::experiment::{Suite, plans};
+    use crate::experiment::{Scene, Suite, parse_case, plans};
     use crate::record::DeviceKind;
 
     fn session(memory_limit_bytes: u64) -> Session {
@@ -243,6 +228,21 @@ mod tests {
             case.contains(&format!("kernel={kernel}/")) && case.ends_with(footprint)
         };
         plans.iter().find(wanted).cloned().unwrap()
+    }
+
+    #[test]
+    fn a_heap_that_cannot_be_filled_is_skipped_with_what_would_work() {
+        let case = "bandwidth/kernel=gather_read/pattern=aged.live/policy=buddy/sizes=log_normal/\
+                    occupancy=99/hole=64KiB/footprint=64MiB";
+        let plan = parse_case(case, Suite::Quick, &DeviceKind::Cuda).unwrap();
+        let Answer { group, device_lost } = session(1 << 40).perform(&plan);
+        assert_eq!((group.status, device_lost), (Status::Skipped, false));
+        assert!(group.arms.is_empty() && group.heap.is_none());
+        let reason = group.reason.unwrap();
+        assert!(
+            reason.contains("buddy cannot fill 99 %") && reason.contains("ask for"),
+            "{reason}"
+        );
     }
 
     #[test]

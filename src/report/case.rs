@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::record::{KernelName, Status};
+use crate::record::{KernelName, PatternName, Status};
 use crate::summary::{Flag, Metric, Row};
 
 /// The rows of one group.
@@ -65,7 +65,8 @@ impl<'a> Case<'a> {
 
     /// Whether the group goes over an aged heap.
     pub fn is_aged(&self) -> bool {
-        self.first().group_case().contains("/pattern=aged.")
+        // Streams and packed arms are contiguous.
+        self.rows.iter().any(|row| row.pattern.base == PatternName::Aged)
     }
 
     /// The rows of a metric, in their order.

@@ -73,47 +73,45 @@ pub fn accesses(rows: &[Row]) -> Grid {
         !is_other && case.rate("scattered").is_some()
     };
     let body = Case::all(rows).iter().filter(measured).map(line).collect();
-    let head = vec![
-        "kernel",
-        "pattern",
-        "footprint",
-        "fragment",
-        "stream",
-        "packed",
-        "sorted",
-        "scattered",
-        "relative [95 %]",
-        "indirect.",
-        "density",
-        "order",
-        "flags",
-    ];
+    let (what, parts) = (
+        ["kernel", "pattern", "footprint", "fragment"],
+        ["indirect.", "density", "order", "flags"],
+    );
+    let head = [&what[..], &RATES, &parts].concat();
     Grid { head, texts: 2, body }
 }
 
-fn line(case: &Case<'_>) -> Vec<String> {
+/// What columns of rates and of the relative bandwidth are called.
+pub(super) const RATES: [&str; 5] = ["stream", "packed", "sorted", "scattered", "relative [95 %]"];
+
+/// The cells of these columns.
+pub(super) fn rates(case: &Case<'_>) -> Vec<String> {
     let relative = case.ratio(Metric::RelativeBandwidth);
-    let row = relative.unwrap_or(case.first());
+    let arms = RATES[..4].iter().map(|arm| or_dash(case.rate(arm), rate));
+    let relative = with_interval(
+        relative.and_then(|row| row.figure.median),
+        relative.and_then(|row| row.figure.ci()),
+        ratio,
+    );
+    arms.chain([relative]).collect()
+}
+
+fn line(case: &Case<'_>) -> Vec<String> {
+    let row = case.ratio(Metric::RelativeBandwidth).unwrap_or(case.first());
     let part = |metric| or_dash(case.ratio(metric).and_then(|row| row.figure.median), ratio);
-    vec![
+    let what = vec![
         clean(&row.kernel.to_string()),
         clean(&row.pattern.to_string()),
         row.footprint_bytes.map(bytes).unwrap_or_default(),
         row.fragment_bytes.map(bytes).unwrap_or_default(),
-        or_dash(case.rate("stream"), rate),
-        or_dash(case.rate("packed"), rate),
-        or_dash(case.rate("sorted"), rate),
-        or_dash(case.rate("scattered"), rate),
-        with_interval(
-            relative.and_then(|row| row.figure.median),
-            relative.and_then(|row| row.figure.ci()),
-            ratio,
-        ),
+    ];
+    let parts = vec![
         part(Metric::IndirectionRatio),
         part(Metric::DensityRatio),
         part(Metric::OrderRatio),
         told(&case.flags()),
-    ]
+    ];
+    [what, rates(case), parts].concat()
 }
 
 /// The flags in one cell, `host` apart: a host's page says so above its tables.

@@ -1,8 +1,8 @@
 //! Aged heaps: what the places cost that an allocator gave to whole blocks.
 
 use super::case::Case;
-use super::grid::{Grid, told};
-use super::text::{bytes, clean, or_dash, rate, ratio, with_interval};
+use super::grid::{Grid, RATES, rates, told};
+use super::text::{bytes, clean, ratio, with_interval};
 use crate::summary::{Metric, Row};
 
 /// A loss that has been claimed for fragmented memory: 10 to 20 % of the bandwidth.
@@ -12,50 +12,24 @@ const CLAIMED: f64 = 0.9;
 pub fn heaps(rows: &[Row]) -> Grid {
     let measured = |case: &&Case<'_>| case.is_aged() && case.rate("scattered").is_some();
     let body = Case::all(rows).iter().filter(measured).map(line).collect();
-    let head = vec![
-        "kernel",
-        "pattern",
-        "policy",
-        "sizes",
-        "hole",
-        "reached",
-        "blocks",
-        "stream",
-        "packed",
-        "sorted",
-        "scattered",
-        "relative [95 %]",
-        "flags",
-    ];
+    let what = ["kernel", "pattern", "policy", "sizes", "hole", "reached", "blocks"];
+    let head = [&what[..], &RATES, &["flags"]].concat();
     Grid { head, texts: 4, body }
 }
 
 fn line(case: &Case<'_>) -> Vec<String> {
-    let relative = case.ratio(Metric::RelativeBandwidth);
-    let row = relative.unwrap_or(case.first());
-    let size = |key: &str| {
-        let value = row.parameter(key).and_then(|text| text.parse().ok());
-        value.map(bytes).unwrap_or_default()
-    };
-    vec![
+    let row = case.ratio(Metric::RelativeBandwidth).unwrap_or(case.first());
+    let reached = row.parameter("median_hole_bytes").and_then(|text| text.parse().ok());
+    let what = vec![
         clean(&row.kernel.to_string()),
         clean(&row.pattern.to_string()),
         clean(row.allocator.as_deref().unwrap_or_default()),
         clean(row.parameter("sizes").unwrap_or_default()),
         clean(row.state.as_deref().unwrap_or_default().trim_start_matches("hole=")),
-        size("median_hole_bytes"),
+        reached.map(bytes).unwrap_or_default(),
         row.live_blocks.map(|blocks| blocks.to_string()).unwrap_or_default(),
-        or_dash(case.rate("stream"), rate),
-        or_dash(case.rate("packed"), rate),
-        or_dash(case.rate("sorted"), rate),
-        or_dash(case.rate("scattered"), rate),
-        with_interval(
-            relative.and_then(|row| row.figure.median),
-            relative.and_then(|row| row.figure.ci()),
-            ratio,
-        ),
-        told(&case.flags()),
-    ]
+    ];
+    [what, rates(case), vec![told(&case.flags())]].concat()
 }
 
 /// What the run says about placement, for each part of a heap that was measured.
