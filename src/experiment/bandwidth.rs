@@ -10,7 +10,7 @@ use super::{Plan, Subject};
 use crate::device::{DeviceError, Launch, Movement, Span};
 use crate::kernel::{GUARD_BYTES, Outcome, Verifier, host_checksum};
 use crate::layout::{Layout, draw, mix};
-use crate::measure::{self, Conduct, Measured, Ratio};
+use crate::measure::{self, Conduct, Measured, Quota, Ratio};
 use crate::record::{Arm, Check, CheckKind, Group, Placement, Status, When};
 
 /// The name under which checks of the whole group stand.
@@ -19,13 +19,14 @@ const GROUP: &str = "group";
 /// Fragments of a strided gather whose checksum the host works out as well.
 const HOST_FRAGMENTS: u64 = 65_536;
 
-/// Measures a group into its record. A mismatch ends it early and is left to the caller to judge.
+/// Measures a group into its record, and returns how many rounds that was to take. A mismatch ends
+/// it early and is left to the caller to judge.
 pub(super) fn measure_group(
     ground: &Ground<'_>,
     plan: &Plan,
     conduct: &Conduct<'_>,
     group: &mut Group,
-) -> Result<(), DeviceError> {
+) -> Result<Option<Quota>, DeviceError> {
     let begin = Instant::now();
     let fragments = match plan.subject.has_layout() {
         true => Some(match Fragments::of(&plan.scene, ground) {
@@ -34,7 +35,7 @@ pub(super) fn measure_group(
             Err(why) => {
                 skip(group, why);
                 group.phases.prepare_ns += elapsed_ns(begin);
-                return Ok(());
+                return Ok(None);
             }
         }),
         false => None,
@@ -55,7 +56,7 @@ pub(super) fn measure_group(
     }
     group.phases.prepare_ns += elapsed_ns(begin);
     if differs(group) {
-        return Ok(());
+        return Ok(None);
     }
 
     let begin = Instant::now();
@@ -74,7 +75,7 @@ pub(super) fn measure_group(
     }
     group.phases.verify_ns += elapsed_ns(begin);
     if differs(group) {
-        return Ok(());
+        return Ok(None);
     }
 
     let begin = Instant::now();
@@ -100,8 +101,9 @@ pub(super) fn measure_group(
     check.source(source, When::After, group)?;
     group.phases.verify_ns += elapsed_ns(begin);
 
+    let quota = measured.quota;
     record(ground, &arms, measured, group);
-    Ok(())
+    Ok(Some(quota))
 }
 
 /// Leaves the group without figures, for a reason that is no fault.

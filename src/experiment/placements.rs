@@ -3,7 +3,7 @@
 
 use super::{Plan, Session};
 use crate::device::{Buffer, DeviceError};
-use crate::measure::Count;
+use crate::measure::{Count, Quota};
 use crate::record::{Arm, Group, Samples, Status};
 
 impl Session {
@@ -24,8 +24,8 @@ impl Session {
             if placement > 0 && is_short_of_memory {
                 break;
             }
-            placed?;
-            count = Count::Given(rounds(&part));
+            // What the pilot found, and not what was taken: that holds slow rounds too.
+            count = placed?.map_or(count, Count::Given);
             let is_sound = part.status == Status::Ok && part.is_verified();
             match placement {
                 0 => begin(group, part),
@@ -47,7 +47,7 @@ impl Session {
         placement: u32,
         count: Count,
         part: &mut Group,
-    ) -> Result<(), DeviceError> {
+    ) -> Result<Option<Quota>, DeviceError> {
         self.free_arena();
         let ballast_bytes = plan.ballast_bytes(placement);
         let _ballast: Option<Buffer> = match ballast_bytes {
@@ -63,7 +63,7 @@ impl Session {
         };
         let measured = match self.prepare(plan, part)? {
             true => self.measure(plan, count, part),
-            false => Ok(()),
+            false => Ok(None),
         };
         self.state.freed_bytes += ballast_bytes;
         measured

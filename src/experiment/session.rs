@@ -14,7 +14,7 @@ use super::scene::Heap;
 use crate::device::{Buffer, Device, DeviceError, Movement, Span};
 use crate::kernel::fill;
 use crate::layout::mix;
-use crate::measure::{Conduct, Count, eviction_bytes};
+use crate::measure::{Conduct, Count, Pauses, Quota, eviction_bytes};
 use crate::record::{Clocks, Group, Status, size};
 
 /// How long freed memory may take to come back: the driver scrubs it first.
@@ -96,7 +96,7 @@ impl Session {
 
     fn measure_once(&mut self, plan: &Plan, group: &mut Group) -> Result<(), DeviceError> {
         match self.prepare(plan, group)? {
-            true => self.measure(plan, Count::Found { parts: 1 }, group),
+            true => self.measure(plan, Count::Found { parts: 1 }, group).map(|_| ()),
             false => Ok(()),
         }
     }
@@ -142,12 +142,13 @@ impl Session {
         self.state.freed_bytes += self.arena.take().map_or(0, |arena| arena.bytes());
     }
 
+    /// Measures what is prepared. Returns how many rounds that was to take, where it came to them.
     pub(super) fn measure(
         &mut self,
         plan: &Plan,
         count: Count,
         group: &mut Group,
-    ) -> Result<(), DeviceError> {
+    ) -> Result<Option<Quota>, DeviceError> {
         self.is_overwritten |= plan.subject.movement() == Some(Movement::ScatterCopy);
         let arena = self.arena.as_ref().and_then(|arena| arena.slice(0, plan.arena_bytes()));
         let arena: Span<'_> = arena.ok_or_else(|| DeviceError::Refused {
@@ -163,7 +164,7 @@ impl Session {
             data_key: self.data_key(),
             heaps: &self.heaps,
         };
-        let conduct = Conduct { steady, evict: aids.evict()?, count };
+        let conduct = Conduct { steady, evict: aids.evict()?, count, pauses: Pauses::default() };
         let measured = bandwidth::measure_group(&ground, plan, &conduct, group);
         self.state.update(group.sentinel.as_ref(), plan.extra_bytes());
         measured

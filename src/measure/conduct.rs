@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::rounds::{Ratio, Rounds, Taken};
+use super::clock::Pauses;
+use super::rounds::{Quota, Ratio, Rounds, Taken};
 use super::sentinel::{Sentry, Watch, has_drifted};
 use crate::device::{Device, DeviceError, Launch};
 use crate::record::{Attempt, Group, Samples, Sentinel, StopReason};
@@ -44,6 +45,8 @@ pub struct Conduct<'a> {
     pub evict: Option<Launch<'a>>,
     /// How many rounds.
     pub count: Count,
+    /// Pauses of the whole group after slow rounds.
+    pub pauses: Pauses,
 }
 
 /// How many rounds are taken.
@@ -55,7 +58,15 @@ pub enum Count {
         parts: u32,
     },
     /// So many, without a pilot: a later part.
-    Given(u32),
+    Given(Quota),
+}
+
+impl Count {
+    fn parts(self) -> u32 {
+        match self {
+            Count::Found { parts } | Count::Given(Quota { parts, .. }) => parts.max(1),
+        }
+    }
 }
 
 /// What the rounds gave.
@@ -63,11 +74,13 @@ pub enum Count {
 pub struct Measured {
     /// Samples of each arm, in the order of the arms.
     pub samples: Vec<Samples>,
-    /// Launches of each arm since the first timed one: warm-up, calibration, pilots and rounds that
-    /// were voided included.
+    /// Launches of each arm since the first timed one: warm-up, calibration, pilots, those after
+    /// pauses and rounds that were voided included.
     pub launches: Vec<u64>,
     /// The arm that was launched last.
     pub last_arm: usize,
+    /// The rounds that were to be taken, for later parts of the group.
+    pub quota: Quota,
     throttle_reasons: Vec<Option<u64>>,
     void_samples: u32,
     pilot_rounds: u32,
@@ -96,6 +109,7 @@ impl Measured {
     fn take(&mut self, taken: Taken, pilot: Pilot) {
         self.samples = taken.samples;
         self.throttle_reasons = taken.throttle_reasons;
+        self.quota = pilot.quota;
         self.void_samples += pilot.void_samples + taken.void_samples;
         self.pilot_rounds = pilot.rounds;
         self.stop = pilot.stop;
@@ -111,7 +125,7 @@ struct Task {
 
 /// What a pilot found.
 struct Pilot {
-    wanted: u32,
+    quota: Quota,
     rounds: u32,
     void_samples: u32,
     /// None where there was no pilot, and another part knows.
@@ -137,7 +151,9 @@ pub fn measure(
         Steady::Watch(watch) => Some(watch.launch),
         Steady::WarmUp(_) => None,
     };
-    let mut rounds = Rounds::new(device, arms, conduct.evict, calm, order_key);
+    let most = conduct.pauses.most / conduct.count.parts();
+    let pauses = Pauses { most, ..conduct.pauses };
+    let mut rounds = Rounds::new(device, arms, conduct.evict, calm, order_key, pauses);
     let mut measured = Measured { l2_evicted: conduct.evict.is_some(), ..Measured::default() };
     if let Some(evict) = &conduct.evict {
         // What runs behind a hold has to have run before.
@@ -153,6 +169,7 @@ pub fn measure(
         }
         Steady::Watch(watch) => task.watched(device, &mut rounds, watch, &mut measured)?,
     }
+    measured.waited += rounds.paused;
     measured.launches = rounds.launched;
     measured.last_arm = rounds.last_arm;
     Ok(measured)
@@ -162,31 +179,34 @@ impl Task {
     /// A pilot and fresh rounds.
     fn attempt(&self, rounds: &mut Rounds<'_>) -> Result<(Taken, Pilot), DeviceError> {
         let pilot = self.pilot(rounds)?;
-        Ok((rounds.take(pilot.wanted)?, pilot))
+        Ok((rounds.take(pilot.quota)?, pilot))
     }
 
     fn pilot(&self, rounds: &mut Rounds<'_>) -> Result<Pilot, DeviceError> {
-        let without = |wanted, stop| Pilot { wanted, rounds: 0, void_samples: 0, stop };
-        let fewest = self.budget.fewest_rounds;
-        let parts = match self.count {
-            Count::Given(rounds) => return Ok(without(rounds, None)),
-            Count::Found { parts } => parts.max(1),
-        };
+        let without = |quota, stop| Pilot { quota, rounds: 0, void_samples: 0, stop };
+        if let Count::Given(quota) = self.count {
+            return Ok(without(quota, None));
+        }
+        let (fewest, parts) = (self.budget.fewest_rounds, self.count.parts());
         let part = |rounds: u32| match parts {
             1 => rounds,
             _ => rounds.div_ceil(parts).max(FEWEST_OF_A_PART),
         };
         let Some(ppm) = self.budget.target_half_width_ppm else {
-            return Ok(without(part(fewest), Some(StopReason::NoTarget)));
+            let quota = Quota::of_part(part(fewest), parts);
+            return Ok(without(quota, Some(StopReason::NoTarget)));
         };
-        let begin = Instant::now();
-        let taken = rounds.take(PILOT_ROUNDS)?;
-        let affordable = affordable(self.budget.time, begin.elapsed() / PILOT_ROUNDS).max(fewest);
+        let (begin, paused) = (Instant::now(), rounds.paused);
+        let taken = rounds.take(Quota::of_part(PILOT_ROUNDS, parts))?;
+        let spent = begin.elapsed().saturating_sub(rounds.paused - paused);
+        let affordable = affordable(self.budget.time, spent / taken.rounds.max(1)).max(fewest);
         let target = f64::from(ppm) / 1e6;
         let wanted = stats::rounds_for(&taken.ratios(self.ratio), target, fewest, u32::MAX);
+        let mut quota = Quota::of_part(part(wanted.min(affordable)), parts);
+        quota.most = quota.most.min(part(affordable));
         Ok(Pilot {
-            wanted: part(wanted.min(affordable)),
-            rounds: PILOT_ROUNDS,
+            quota,
+            rounds: taken.rounds,
             void_samples: taken.void_samples,
             stop: Some(match wanted > affordable {
                 true => StopReason::TimeCap,
@@ -223,9 +243,10 @@ impl Task {
                 rounds.calibrate()?;
             }
             let before = timed(waited, || sentry.read())?;
+            let settled = sentry.rest.and_then(|rest| rest.reading);
+            rounds.settled_at(settled);
             attempts.push(self.attempt(rounds)?);
             let after = timed(waited, || sentry.read())?;
-            let settled = sentry.rest.and_then(|rest| rest.reading);
             let mut attempt = Attempt { settled, before, after, voided: false };
             attempt.voided = !is_last && has_drifted(&attempt);
             must_settle = attempt.voided;

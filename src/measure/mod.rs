@@ -2,6 +2,7 @@
 //! worker process that all of it happens in.
 
 mod cache;
+mod clock;
 mod conduct;
 pub mod limit;
 mod rounds;
@@ -11,6 +12,7 @@ mod tests;
 pub mod worker;
 
 pub use cache::{CACHE_MULTIPLE, eviction_bytes, known_l2_bytes};
+pub use clock::{LOWEST_CLOCK, Pauses, SPOILING_REASONS};
 pub use conduct::{Budget, Conduct, Count, Measured, Steady, measure};
-pub use rounds::Ratio;
+pub use rounds::{Quota, Ratio};
 pub use sentinel::{Rest, SENTINEL_BYTES, Watch, has_drifted};

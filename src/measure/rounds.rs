@@ -1,10 +1,14 @@
 //! Rounds: every arm once, in random order.
 
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::device::{Device, DeviceError, Interval, Launch};
 use crate::layout::{below, draw};
-use crate::record::Samples;
+use crate::record::{Reading, Samples};
+use crate::stats;
+
+use super::clock::{Floor, Pauses};
 
 /// The shortest interval that is timed. It is 2,000 ticks of the 0.5 us that CUDA events resolve
 /// (CUDA driver API, cuEventElapsedTime).
@@ -26,6 +30,24 @@ pub struct Ratio {
     pub denominator: usize,
 }
 
+/// How many rounds are taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quota {
+    /// So many that are not slow.
+    pub rounds: u32,
+    /// So many at most in all.
+    pub most: u32,
+    /// The parts of the group, which share its pauses.
+    pub parts: u32,
+}
+
+impl Quota {
+    /// Slow rounds are taken again, at most as many as are wanted.
+    pub fn of_part(rounds: u32, parts: u32) -> Quota {
+        Quota { rounds, most: rounds.saturating_mul(2), parts }
+    }
+}
+
 /// The arms that take turns.
 pub(super) struct Rounds<'a> {
     device: &'a dyn Device,
@@ -43,6 +65,13 @@ pub(super) struct Rounds<'a> {
     pub last_arm: usize,
     order_key: u64,
     drawn: u64,
+    floor: Floor,
+    /// Whether the last round was slow.
+    is_slow: bool,
+    /// Those that are left.
+    pauses: Pauses,
+    /// The time that they took.
+    pub paused: Duration,
 }
 
 /// Rounds that were taken.
@@ -50,19 +79,59 @@ pub(super) struct Taken {
     pub samples: Vec<Samples>,
     pub throttle_reasons: Vec<Option<u64>>,
     pub void_samples: u32,
+    /// All of them, those without samples included.
+    pub rounds: u32,
+    /// Whether each round that has samples was slow.
+    are_slow: Vec<bool>,
 }
 
+/// Position, time and clock of an interval.
+type Timed = (u32, u64, Option<u32>);
+
 impl Taken {
-    /// The ratio of times of each round.
+    fn new(arms: usize) -> Taken {
+        Taken {
+            samples: vec![Samples::default(); arms],
+            throttle_reasons: Vec::new(),
+            void_samples: 0,
+            rounds: 0,
+            are_slow: Vec::new(),
+        }
+    }
+
+    /// The ratio of times of each round that was not slow; of every round where those are too few
+    /// for an interval.
     pub fn ratios(&self, ratio: Ratio) -> Vec<f64> {
+        let good = self.ratios_of(ratio, |i| !self.are_slow[i]);
+        match stats::median_interval(&good, stats::CONFIDENCE) {
+            Some(_) => good,
+            None => self.ratios_of(ratio, |_| true),
+        }
+    }
+
+    fn ratios_of(&self, ratio: Ratio, counts: impl Fn(usize) -> bool) -> Vec<f64> {
         let time = |arm: usize, i: usize| {
             let samples = &self.samples[arm];
             samples.ns[i] as f64 / f64::from(samples.launches[i])
         };
         (0..self.samples[0].len())
+            .filter(|i| counts(*i))
             .map(|i| time(ratio.numerator, i) / time(ratio.denominator, i))
             .filter(|value| value.is_finite())
             .collect()
+    }
+
+    fn push(&mut self, times: Vec<Option<Timed>>, launches: &[u32], is_slow: bool) {
+        self.void_samples += times.iter().filter(|time| time.is_none()).count() as u32;
+        // Arms are compared round by round: one that lacks an arm compares nothing.
+        if let Some(times) = times.into_iter().collect::<Option<Vec<_>>>() {
+            for (arm, (position, ns, sm_khz)) in times.into_iter().enumerate() {
+                self.samples[arm].push(self.rounds, position, launches[arm], ns);
+                self.samples[arm].sm_khz.push(sm_khz);
+            }
+            self.are_slow.push(is_slow);
+        }
+        self.rounds += 1;
     }
 }
 
@@ -73,6 +142,7 @@ impl<'a> Rounds<'a> {
         evict: Option<Launch<'a>>,
         calm: Option<Launch<'a>>,
         order_key: u64,
+        pauses: Pauses,
     ) -> Rounds<'a> {
         Rounds {
             device,
@@ -84,7 +154,17 @@ impl<'a> Rounds<'a> {
             last_arm: 0,
             order_key,
             drawn: 0,
+            floor: Floor::default(),
+            is_slow: false,
+            pauses,
+            paused: Duration::ZERO,
         }
+    }
+
+    /// The device has settled at this reading, whose clock tells which rounds are slow from now on.
+    pub fn settled_at(&mut self, reading: Option<Reading>) {
+        self.floor = Floor::under(reading);
+        self.is_slow = false;
     }
 
     /// Keeps the device busy, so that its clocks rise before anything counts.
@@ -131,37 +211,53 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    pub fn take(&mut self, rounds: u32) -> Result<Taken, DeviceError> {
-        let mut taken = Taken {
-            samples: vec![Samples::default(); self.arms.len()],
-            throttle_reasons: Vec::new(),
-            void_samples: 0,
-        };
-        for round in 0..rounds {
-            let order = self.shuffled_arms();
-            let mut times = vec![None; self.arms.len()];
-            for (position, arm) in order.iter().enumerate() {
-                match self.time(*arm)? {
-                    Interval::Ns { ns, sm_khz } => {
-                        times[*arm] = Some((position as u32, ns, sm_khz));
-                    }
-                    Interval::Void => taken.void_samples += 1,
-                }
+    /// Takes rounds until the quota is met; slow ones are kept and taken again. Whether that is done
+    /// depends on clocks alone, never on times: when to stop must not depend on what is found.
+    pub fn take(&mut self, quota: Quota) -> Result<Taken, DeviceError> {
+        let mut taken = Taken::new(self.arms.len());
+        let mut good = 0;
+        while good < quota.rounds && taken.rounds < quota.most {
+            if self.is_slow {
+                self.pause()?;
             }
-            // Arms are compared round by round: one that lacks an arm compares nothing.
-            if let Some(times) = times.into_iter().collect::<Option<Vec<_>>>() {
-                for (arm, (position, ns, sm_khz)) in times.into_iter().enumerate() {
-                    taken.samples[arm].push(round, position, self.launches[arm], ns);
-                    taken.samples[arm].sm_khz.push(sm_khz);
-                }
-            }
-            taken.throttle_reasons.push(self.device.throttle_reasons());
+            let times = self.round()?;
+            let reasons = self.device.throttle_reasons();
+            let clocks = times.iter().flatten().filter_map(|(_, _, sm_khz)| *sm_khz);
+            self.is_slow = self.floor.is_slow(clocks, reasons);
+            good += u32::from(!self.is_slow);
+            taken.throttle_reasons.push(reasons);
+            taken.push(times, &self.launches, self.is_slow);
         }
         clear_unknown(&mut taken.throttle_reasons);
         for samples in &mut taken.samples {
             clear_unknown(&mut samples.sm_khz);
         }
         Ok(taken)
+    }
+
+    /// One interval of each arm; none where it is void.
+    fn round(&mut self) -> Result<Vec<Option<Timed>>, DeviceError> {
+        let mut times = vec![None; self.arms.len()];
+        for (position, arm) in self.shuffled_arms().into_iter().enumerate() {
+            if let Interval::Ns { ns, sm_khz } = self.time(arm)? {
+                times[arm] = Some((position as u32, ns, sm_khz));
+            }
+        }
+        Ok(times)
+    }
+
+    /// Launches nothing for a while, and then each arm once without looking, for a clock may sink
+    /// while nothing runs. Does nothing where no pause is left.
+    fn pause(&mut self) -> Result<(), DeviceError> {
+        let Some(left) = self.pauses.most.checked_sub(1) else { return Ok(()) };
+        self.pauses.most = left;
+        let begin = Instant::now();
+        sleep(self.pauses.length);
+        for arm in 0..self.arms.len() {
+            self.time(arm)?;
+        }
+        self.paused += begin.elapsed();
+        Ok(())
     }
 
     /// Fisher and Yates' shuffle of the arms.

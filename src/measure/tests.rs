@@ -11,7 +11,12 @@ use crate::kernel::Access;
 use crate::record::{Group, Reading, Sentinel};
 use crate::summary::fixture::Shape;
 
+mod slow;
+
 const MIB: u64 = 1 << 20;
+
+/// Pauses that take no time.
+const PAUSES: Pauses = Pauses { length: Duration::ZERO, most: 20 };
 
 /// Reads of two lengths, as arms.
 struct Arms {
@@ -67,7 +72,12 @@ fn evicted(device: &Fake, known: Known) -> (Measured, Group) {
         device,
         &arms,
         None,
-        Conduct { steady: arms.watched_by(known), evict, count: Count::Found { parts: 1 } },
+        Conduct {
+            steady: arms.watched_by(known),
+            evict,
+            count: Count::Found { parts: 1 },
+            pauses: PAUSES,
+        },
     )
 }
 
@@ -81,7 +91,7 @@ fn group_of(
         device,
         arms,
         target_half_width_ppm,
-        Conduct { steady, evict: None, count: Count::Found { parts: 1 } },
+        Conduct { steady, evict: None, count: Count::Found { parts: 1 }, pauses: PAUSES },
     )
 }
 
@@ -105,11 +115,11 @@ fn each_round_has_its_reasons_and_each_sample_its_clock() {
     let mut asked = 0;
     let device = Fake::new(1 << 32, |timed| at_rate(timed, 4000.0)).throttled(move || {
         asked += 1;
-        Some(asked)
+        Some(asked << 8)
     });
     let (measured, group) = warmed(&device, Some(5_000));
     // Fifteen rounds of the pilot came before.
-    assert_eq!(group.round_throttle_reasons, (16..46).map(Some).collect::<Vec<_>>());
+    assert_eq!(group.round_throttle_reasons, (16..46).map(|n| Some(n << 8)).collect::<Vec<_>>());
     for samples in &measured.samples {
         assert_eq!(samples.sm_khz, [Some(1_980_000); 30]);
     }
@@ -317,7 +327,8 @@ fn reads_are_calmed_before_where_other_arms_write() {
     let ratio = Ratio { numerator: 0, denominator: 1 };
     let budget = Budget { target_half_width_ppm: None, fewest_rounds: 4, time: Duration::ZERO };
     let steady = arms.watched_by(at_rest());
-    let conduct = Conduct { steady, evict: None, count: Count::Given(4) };
+    let count = Count::Given(Quota::of_part(4, 1));
+    let conduct = Conduct { steady, evict: None, count, pauses: PAUSES };
     measure(&device, &[read, copy], ratio, budget, 7, &conduct).unwrap();
     assert!(seen.borrow().iter().all(|(is_read, cold)| is_read == cold), "{seen:?}");
     seen.borrow_mut().clear();

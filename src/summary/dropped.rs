@@ -3,18 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use crate::measure::{LOWEST_CLOCK, SPOILING_REASONS};
 use crate::record::{Arm, Group, Samples};
 use crate::stats;
-
-/// NVML's reasons that drop a round: hardware slowdown (0x8), software thermal slowdown (0x20),
-/// hardware thermal slowdown (0x40), hardware power brake (0x80) (`nvmlClocksThrottleReasons*` in
-/// nvml.h). The software power cap (0x4) is not among them: many units run at it all the time.
-const DROPPING_REASONS: u64 = 0x8 | 0x20 | 0x40 | 0x80;
-
-/// A round is dropped where the SM clock of a sample lies below this share of its arm's median in
-/// the group. Not of the run's: a kernel that itself draws all the power that a unit allows has a
-/// lower clock than others in every round, and that clock is part of what it costs there.
-const LOWEST_CLOCK: f64 = 0.9;
 
 /// The median SM clock in kHz over those samples of the arms that have one.
 pub fn median_sm_khz<'a>(arms: impl IntoIterator<Item = &'a Arm>) -> Option<f64> {
@@ -41,7 +32,10 @@ pub fn without_spoiled(group: &Group) -> (Cow<'_, Group>, u32) {
     (Cow::Owned(kept), spoiled.len() as u32)
 }
 
-/// Rounds that have samples, and of which NVML or a sample's clock says that they are spoiled.
+/// Rounds that have samples, and of which NVML or a sample's clock says that they are spoiled. A
+/// clock is held against its arm's median in the group and not against the run's: a kernel that
+/// itself draws all the power that a unit allows has a lower clock than others in every round, and
+/// that clock is part of what it costs there.
 fn spoiled(group: &Group) -> BTreeSet<u32> {
     let reasons = |round: u32| {
         group.round_throttle_reasons.get(round as usize).copied().flatten().unwrap_or(0)
@@ -55,7 +49,7 @@ fn spoiled(group: &Group) -> BTreeSet<u32> {
         arm.samples.round.iter().enumerate().map(move |(i, round)| (*round, is_slow(i)))
     });
     samples
-        .filter(|(round, is_slow)| *is_slow || reasons(*round) & DROPPING_REASONS != 0)
+        .filter(|(round, is_slow)| *is_slow || reasons(*round) & SPOILING_REASONS != 0)
         .map(|(round, _)| round)
         .collect()
 }

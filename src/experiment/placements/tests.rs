@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::*;
+use crate::device::Interval;
 use crate::device::fake::{Fake, at_rate};
 use crate::experiment::{Suite, plans};
 use crate::record::{DeviceKind, StopReason};
@@ -99,6 +100,33 @@ fn a_placement_that_shifts_is_measured_again_on_its_own() {
     assert_eq!(voided, [true, false, false, false, false, false]);
     assert_eq!(group.arms[0].samples.len(), 50);
     assert!(group.checks.iter().all(|check| check.mismatches == 0));
+}
+
+#[test]
+fn slow_rounds_of_one_placement_do_not_lengthen_the_next() {
+    // After fifteen rounds of the pilot: three slow ones in the first placement, and all of the
+    // last.
+    let rounds = Rc::new(Cell::new(0));
+    let ended = rounds.clone();
+    let device = Fake::new(64 * GIB, move |timed| {
+        let is_slow = matches!(rounds.get(), 18..21 | 58..);
+        match at_rate(timed, 4000.0) {
+            Interval::Ns { ns, .. } if is_slow && timed.bytes != GIB => {
+                Interval::Ns { ns, sm_khz: Some(1_000_000) }
+            }
+            other => other,
+        }
+    });
+    let device = device.throttled(move || {
+        ended.set(ended.get() + 1);
+        None
+    });
+    let group = measured(device, 64 * GIB, &ceiling());
+    assert_eq!(group.status, Status::Ok, "{:?}", group.reason);
+    let samples = &group.arms[0].samples;
+    let of = |placement: u32| samples.placement.iter().filter(|p| **p == placement).count();
+    assert_eq!((0..5).map(of).collect::<Vec<_>>(), [13, 10, 10, 10, 20]);
+    assert_eq!(samples.round, (0..63).collect::<Vec<_>>());
 }
 
 #[test]
