@@ -5,21 +5,12 @@ use super::tree::{Entry, Place, Tree};
 
 /// Free ranges by address. Neighbours are one.
 #[derive(Debug, Default)]
-pub struct Holes(Tree<u64>);
+pub struct Holes(Tree);
 
 /// A hole and where it stands, until holes change.
 pub struct Found {
     pub(super) hole: Hole,
     place: Place,
-}
-
-/// What a freed range has become.
-pub(super) struct Merged {
-    /// The hole that it is a part of.
-    pub(super) hole: Hole,
-    /// The holes that it was merged with.
-    pub(super) before: Option<Hole>,
-    pub(super) after: Option<Hole>,
 }
 
 impl Holes {
@@ -72,8 +63,8 @@ impl Holes {
         (before, after)
     }
 
-    /// Adds a range that is free now, merged with the holes beside it.
-    pub(super) fn give(&mut self, range: Hole) -> Merged {
+    /// Adds a range that is free now, merged with the holes beside it: the hole that it is a part of.
+    pub(super) fn give(&mut self, range: Hole) -> Hole {
         let before = self.0.last_to(range.address);
         let after = match &before {
             Some(place) => self.0.next(place.clone()),
@@ -96,8 +87,7 @@ impl Holes {
                 self.0.remove(&after.place);
             }
         }
-        let hole_of = |found: Found| found.hole;
-        Merged { hole, before: before.map(hole_of), after: after.map(hole_of) }
+        hole
     }
 
     fn found(&self, place: Place) -> Found {
@@ -105,14 +95,14 @@ impl Holes {
     }
 }
 
-impl From<Hole> for Entry<u64> {
+impl From<Hole> for Entry {
     fn from(Hole { address, bytes }: Hole) -> Self {
         Self { key: address, bytes }
     }
 }
 
-impl From<Entry<u64>> for Hole {
-    fn from(Entry { key, bytes }: Entry<u64>) -> Self {
+impl From<Entry> for Hole {
+    fn from(Entry { key, bytes }: Entry) -> Self {
         Self { address: key, bytes }
     }
 }
@@ -128,14 +118,12 @@ mod tests {
     #[test]
     fn freed_ranges_merge_with_both_neighbours() {
         let mut holes = Holes::default();
-        assert_eq!(holes.give(hole(100, 10)).hole, hole(100, 10));
-        assert_eq!(holes.give(hole(120, 10)).before, None);
-        let merged = holes.give(hole(130, 5));
-        assert_eq!((merged.before, merged.after), (Some(hole(120, 10)), None));
-        let merged = holes.give(hole(95, 5));
-        assert_eq!((merged.before, merged.after), (None, Some(hole(100, 10))));
-        let merged = holes.give(hole(110, 10));
-        assert_eq!((merged.before, merged.after), (Some(hole(95, 15)), Some(hole(120, 15))));
+        assert_eq!(holes.give(hole(100, 10)), hole(100, 10));
+        assert_eq!(holes.give(hole(120, 10)), hole(120, 10));
+        assert_eq!(holes.give(hole(130, 5)), hole(120, 15));
+        assert_eq!(holes.give(hole(95, 5)), hole(95, 15));
+        assert_eq!(holes.all(), [hole(95, 15), hole(120, 15)]);
+        assert_eq!(holes.give(hole(110, 10)), hole(95, 40));
         assert_eq!(holes.all(), [hole(95, 40)]);
     }
 

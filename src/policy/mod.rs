@@ -4,10 +4,13 @@
 //! for is *requested*, what its block takes *rounded*, what the policy holds of the source
 //! *reserved*; free ranges inside what is reserved are *holes*.
 
+mod address_index;
 mod address_map;
 mod best_fit;
 mod buddy;
+mod by_size;
 pub mod caching;
+mod chain;
 mod coalescing;
 #[cfg(test)]
 mod conformance;
