@@ -1,6 +1,7 @@
 //! Blocks by address.
 
 use super::chain::{Chain, Id};
+use super::hash;
 
 /// A slot that holds no block.
 const EMPTY: u64 = u64::MAX;
@@ -96,13 +97,6 @@ impl AddressIndex {
         let slots = std::mem::replace(&mut self.slots, slots);
         slots.into_iter().filter(|&slot| slot != EMPTY).for_each(|slot| self.place(slot));
     }
-}
-
-/// Multiplied by 2^64 over the golden ratio and folded: the high bits of the low half depend on all
-/// bits of the address (Knuth, TAOCP volume 3, 6.4), and the high half breaks up even steps.
-fn hash(address: u64) -> u32 {
-    let product = u128::from(address) * 0x9E37_79B9_7F4A_7C15;
-    ((product as u64 >> 32) ^ (product >> 64) as u64) as u32
 }
 
 #[cfg(test)]

@@ -65,26 +65,23 @@ impl Holes {
 
     /// Adds a range that is free now, merged with the holes beside it: the hole that it is a part of.
     pub(super) fn give(&mut self, range: Hole) -> Hole {
-        let before = self.0.last_to(range.address);
-        let after = match &before {
-            Some(place) => self.0.next(place.clone()),
-            None => self.0.first(1),
-        };
-        let before = before.map(|place| self.found(place));
-        let before = before.filter(|before| before.hole.end() == range.address);
-        let after = after.map(|place| self.found(place));
-        let after = after.filter(|after| after.hole.address == range.end());
-        let address = before.as_ref().map_or(range.address, |before| before.hole.address);
-        let end = after.as_ref().map_or(range.end(), |after| after.hole.end());
+        let beside = self.0.descend(range.address);
+        let is_behind = self.0.is_to(&beside, range.address);
+        let behind = if is_behind { self.0.next(beside.clone()) } else { self.0.first(1) };
+        let before: Option<Hole> = is_behind.then(|| self.0.entry(&beside).into());
+        let before = before.filter(|before| before.end() == range.address);
+        let after = behind.filter(|place| self.0.entry(place).key == range.end());
+        let address = before.map_or(range.address, |before| before.address);
+        let end = after.as_ref().map_or(range.end(), |place| Hole::from(self.0.entry(place)).end());
         let hole = Hole { address, bytes: end - address };
-        match (&before, &after) {
-            (None, None) => self.0.insert(hole.into()),
-            (Some(before), None) => self.0.replace(&before.place, hole.into()),
-            (None, Some(after)) => self.0.replace(&after.place, hole.into()),
-            (Some(before), Some(after)) => {
+        match (before, after) {
+            (None, None) => self.0.insert_beside(&beside, hole.into()),
+            (Some(_), None) => self.0.replace(&beside, hole.into()),
+            (None, Some(after)) => self.0.replace(&after, hole.into()),
+            (Some(_), Some(after)) => {
                 // The earlier first: removing moves what is behind.
-                self.0.replace(&before.place, hole.into());
-                self.0.remove(&after.place);
+                self.0.replace(&beside, hole.into());
+                self.0.remove(&after);
             }
         }
         hole

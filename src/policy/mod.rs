@@ -46,6 +46,13 @@ pub use source::{Region, Source, SourceError};
 use address_map::AddressMap;
 use thiserror::Error;
 
+/// Multiplied by 2^64 over the golden ratio and folded: the high bits of the low half depend on all
+/// bits of the address (Knuth, TAOCP volume 3, 6.4), and the high half breaks up even steps.
+fn hash(address: u64) -> u32 {
+    let product = u128::from(address) * 0x9E37_79B9_7F4A_7C15;
+    ((product as u64 >> 32) ^ (product >> 64) as u64) as u32
+}
+
 /// A live block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Block {

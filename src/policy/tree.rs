@@ -6,7 +6,7 @@ mod tests;
 
 use page::{Page, Pages};
 
-/// Pages between a root and its leaves. A tree of height `h` takes some 16^h insertions to make: this one more than a day at ten million a second.
+/// Pages between a root and its leaves. A tree of height `h` takes some 16^h insertions to make.
 const MAX_HEIGHT: usize = 8;
 
 /// A range under the key that orders it.
@@ -71,9 +71,13 @@ impl Tree {
     /// The last range under a key of at most `key`.
     pub(super) fn last_to(&self, key: u64) -> Option<Place> {
         let place = self.descend(key);
-        let leaf = self.leaf(&place);
-        let at = place.0[self.height].at as usize;
-        (leaf.len() > 0 && leaf.key(at) <= key).then_some(place)
+        self.is_to(&place, key).then_some(place)
+    }
+
+    /// Whether there is a range at a place, under a key of at most `key`.
+    pub(super) fn is_to(&self, place: &Place, key: u64) -> bool {
+        let leaf = self.leaf(place);
+        leaf.len() > 0 && leaf.key(place.0[self.height].at as usize) <= key
     }
 
     /// The range behind another.
@@ -128,6 +132,23 @@ impl Tree {
         }
         let leaf = self.leaves.get_mut(page);
         leaf.insert(leaf.rank(entry.key), entry, ());
+    }
+
+    /// Adds a range whose key comes between that at a place and the next, or before all where the
+    /// place is the first and behind it.
+    pub(super) fn insert_beside(&mut self, place: &Place, entry: Entry) {
+        let Step { page, at } = place.0[self.height];
+        let leaf = self.leaves.get_mut(page);
+        if leaf.is_full() {
+            return self.insert(entry);
+        }
+        let is_behind = leaf.len() > 0 && leaf.key(at as usize) < entry.key;
+        leaf.insert(at as usize + usize::from(is_behind), entry, ());
+        for level in (0..self.height).rev() {
+            if !self.renew(level, place, 0, entry.bytes) {
+                break;
+            }
+        }
     }
 
     /// Removes the range at a place.
@@ -192,7 +213,7 @@ impl Tree {
     }
 
     /// The way to the last key of at most `key`; else to the first.
-    fn descend(&self, key: u64) -> Place {
+    pub(super) fn descend(&self, key: u64) -> Place {
         let mut place = Place::default();
         let mut page = self.root;
         for step in &mut place.0[..self.height] {
