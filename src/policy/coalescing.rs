@@ -104,8 +104,7 @@ impl<S: Source + Send, F: Search> Policy for Coalescing<S, F> {
 
     fn allocate(&mut self, bytes: u64) -> Result<Block, PolicyError> {
         let requested_bytes = bytes.max(1);
-        let hole_bytes = self.usage.reserved_bytes - self.usage.rounded_bytes;
-        let out_of_memory = PolicyError::OutOfMemory { requested_bytes, hole_bytes };
+        let out_of_memory = self.usage.out_of_memory(requested_bytes);
         let Some(rounded_bytes) = requested_bytes.checked_next_multiple_of(self.alignment_bytes)
         else {
             return Err(out_of_memory);

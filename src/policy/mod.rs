@@ -104,6 +104,11 @@ pub struct Usage {
 }
 
 impl Usage {
+    fn out_of_memory(&self, requested_bytes: u64) -> PolicyError {
+        let hole_bytes = self.reserved_bytes - self.rounded_bytes;
+        PolicyError::OutOfMemory { requested_bytes, hole_bytes }
+    }
+
     fn add(&mut self, requested_bytes: u64, rounded_bytes: u64) {
         self.live_blocks += 1;
         self.requested_bytes += requested_bytes;
