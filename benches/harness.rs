@@ -21,11 +21,16 @@ const POLICIES: [PolicyName; 5] = [
     PolicyName::SizeClasses,
 ];
 
+/// Heaps of some 10,000 blocks, which fit into the caches of a core, and of some 100,000.
+const SMALL_BYTES: u64 = 128 << 20;
+const LARGE_BYTES: u64 = 1 << 30;
+
 fn main() {
-    let heap_bytes = if is_measured() { 1 << 30 } else { 16 << 20 };
+    let heap_bytes = |bytes: u64| if is_measured() { bytes } else { 16 << 20 };
     let mut criterion = Criterion::default().sample_size(10).configure_from_args();
-    bench_age(&mut criterion, heap_bytes);
-    bench_layouts(&mut criterion, heap_bytes);
+    bench_age(&mut criterion, "harness/age", heap_bytes(SMALL_BYTES), &POLICIES);
+    bench_age(&mut criterion, "harness/age_large", heap_bytes(LARGE_BYTES), &POLICIES[..1]);
+    bench_layouts(&mut criterion, heap_bytes(LARGE_BYTES));
     bench_situations(&mut criterion);
     criterion.final_summary();
 }
@@ -51,17 +56,16 @@ fn aged(mut policy: Box<dyn Policy>, heap_bytes: u64) -> Aged {
     age(&mut *policy, &recipe(heap_bytes)).expect("the heap holds it")
 }
 
-fn bench_age(criterion: &mut Criterion, heap_bytes: u64) {
-    let mut group = criterion.benchmark_group("harness/age");
-    let operations = aged(Box::new(Counter::default()), heap_bytes).reached().operations;
-    group.throughput(Throughput::Elements(operations));
+fn bench_age(criterion: &mut Criterion, group: &str, heap_bytes: u64, policies: &[PolicyName]) {
+    let mut group = criterion.benchmark_group(group);
+    group.throughput(Throughput::Elements(recipe(heap_bytes).limit_operations));
     group.bench_function("nothing", |bencher| {
         let fresh = || Box::new(Counter::default());
         bencher.iter_batched(fresh, |policy| aged(policy, heap_bytes), BatchSize::PerIteration);
     });
-    for name in POLICIES {
+    for name in policies {
         group.bench_function(name.name(), |bencher| {
-            let fresh = || policy(name, heap_bytes);
+            let fresh = || policy(*name, heap_bytes);
             bencher.iter_batched(fresh, |policy| aged(policy, heap_bytes), BatchSize::PerIteration);
         });
     }

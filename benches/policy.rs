@@ -17,11 +17,14 @@ const MOST_BYTES: u64 = 1 << 20;
 
 fn main() {
     let mut criterion = Criterion::default().sample_size(10).configure_from_args();
-    let blocks = if is_measured() { 100_000 } else { 1000 };
-    bench_churn(&mut criterion, blocks);
-    bench_holes(&mut criterion, blocks);
+    bench_churn(&mut criterion);
+    bench_holes(&mut criterion);
     criterion.final_summary();
 }
+
+/// Blocks that fit into the caches of a core, and more of them than do.
+const FEW: u64 = 10_000;
+const MANY: u64 = 100_000;
 
 /// Whether criterion measures: under `cargo bench`, and not with `--test`.
 fn is_measured() -> bool {
@@ -30,65 +33,78 @@ fn is_measured() -> bool {
 }
 
 /// A random live block goes, another comes: nearly log-normal sizes with a median of 16 KiB.
-fn bench_churn(criterion: &mut Criterion, blocks: u64) {
+fn bench_churn(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("policy/churn");
-    for name in PolicyName::ALL {
-        let mut policy = policy(*name);
-        let mut live: Vec<u64> = (0..blocks).map(|n| take(&mut *policy, size(n))).collect();
-        // Old enough that the holes are those of the policy.
-        let mut n = blocks;
-        let mut churn = |calls: u64| {
-            for _ in 0..calls / 2 {
-                let place = &mut live[below(draw(1, n), blocks) as usize];
-                policy.free(*place).expect("it is live");
-                *place = take(&mut *policy, size(n));
-                n += 1;
-            }
-        };
-        churn(20 * blocks);
-        bench_calls(&mut group, name.name(), blocks, &mut churn);
+    let few = PolicyName::ALL.iter().map(|&name| (name, FEW));
+    let many =
+        [PolicyName::FirstFit, PolicyName::BestFit, PolicyName::Caching].map(|name| (name, MANY));
+    for (name, blocks) in few.chain(many) {
+        bench_calls(&mut group, name.name(), blocks, |blocks| {
+            let mut policy = policy(name);
+            let mut live: Vec<u64> = (0..blocks).map(|n| take(&mut *policy, size(n))).collect();
+            let mut n = blocks;
+            let mut churn = move |calls: u64| {
+                for _ in 0..calls / 2 {
+                    let place = &mut live[below(draw(1, n), blocks) as usize];
+                    policy.free(*place).expect("it is live");
+                    *place = take(&mut *policy, size(n));
+                    n += 1;
+                }
+            };
+            // Old enough that the holes are those of the policy.
+            churn(20 * blocks);
+            churn
+        });
     }
     group.finish();
 }
 
 /// Blocks come into as many holes as there are blocks, and go again.
-fn bench_holes(criterion: &mut Criterion, blocks: u64) {
+fn bench_holes(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("policy/holes");
-    for name in [PolicyName::FirstFit, PolicyName::BestFit, PolicyName::NextFit] {
-        let policy = &mut *policy(name);
-        punch(policy, blocks, size);
+    bench_calls(&mut group, "best_fit", MANY, |blocks| {
+        let mut policy = policy(PolicyName::BestFit);
+        punch(&mut *policy, blocks, size);
         let mut n = 0;
-        bench_calls(&mut group, name.name(), blocks, &mut |calls| {
+        move |calls| {
             for _ in 0..calls / 200 {
                 let taken =
-                    std::array::from_fn::<u64, 100, _>(|i| take(policy, size(n + i as u64)));
+                    std::array::from_fn::<u64, 100, _>(|i| take(&mut *policy, size(n + i as u64)));
                 taken.iter().for_each(|&address| policy.free(address).expect("it is live"));
                 n += 100;
             }
-        });
-    }
+        }
+    });
     // What a walk over the holes is slowest at: none but the last holds the request.
-    let policy = &mut *policy(PolicyName::FirstFit);
-    punch(policy, blocks, |_| 256);
-    bench_calls(&mut group, "first_fit_behind_short_holes", blocks, &mut |calls| {
-        for _ in 0..calls / 2 {
-            let address = take(policy, 512);
-            policy.free(address).expect("it is live");
+    bench_calls(&mut group, "first_fit_behind_short_holes", MANY, |blocks| {
+        let mut policy = policy(PolicyName::FirstFit);
+        punch(&mut *policy, blocks, |_| 256);
+        move |calls| {
+            for _ in 0..calls / 2 {
+                let address = take(&mut *policy, 512);
+                policy.free(address).expect("it is live");
+            }
         }
     });
     group.finish();
 }
 
-fn bench_calls(
+/// Times calls of what `prepare` makes for so many blocks, which happens only where the filter asks
+/// for it.
+fn bench_calls<C: FnMut(u64)>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
     blocks: u64,
-    make_calls: &mut dyn FnMut(u64),
+    prepare: impl Fn(u64) -> C,
 ) {
-    const CALLS: u64 = 100_000;
-    let calls = CALLS.min(2 * blocks);
+    let id = BenchmarkId::new(name, format!("blocks={blocks}"));
+    // As a test, few do.
+    let blocks = if is_measured() { blocks } else { 1000 };
+    let calls = 2 * FEW.min(blocks);
+    let mut make_calls = None;
     group.throughput(Throughput::Elements(calls));
-    group.bench_function(BenchmarkId::new(name, format!("blocks={blocks}")), |bencher| {
+    group.bench_function(id, |bencher| {
+        let make_calls = make_calls.get_or_insert_with(|| prepare(blocks));
         bencher.iter(|| make_calls(black_box(calls)));
     });
 }

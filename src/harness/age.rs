@@ -126,7 +126,8 @@ fn wear(churn: &mut Churn<'_>, recipe: &Recipe) -> Result<(Stop, u64), HarnessEr
 
 /// The byte-weighted median of all free ranges: holes, and what the source still has as one.
 fn median_free_bytes(policy: &dyn Policy, heap_bytes: u64) -> u64 {
-    let holes = policy.holes(HoleOrder::Address);
+    // In any order: this one asks no policy to sort.
+    let holes = policy.holes(HoleOrder::FreeList);
     let untaken = heap_bytes.saturating_sub(policy.usage().reserved_bytes);
     let lengths: Vec<u64> = holes.iter().map(|hole| hole.bytes).chain([untaken]).collect();
     median_bytes(&lengths).unwrap_or(0)

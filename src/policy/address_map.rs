@@ -1,6 +1,6 @@
 //! A map from addresses.
 
-use crate::layout::mix;
+use super::hash;
 
 /// Values by address, in one table with linear probing (Knuth, TAOCP volume 3, section 6.4,
 /// algorithms L and R), so that finding one takes one line of the cache as a rule.
@@ -9,6 +9,8 @@ pub(super) struct AddressMap<V> {
     /// A power of two of slots, at most four fifths of them taken: what a smaller table saves in
     /// misses of the cache is more than longer probes cost.
     slots: Vec<Slot<V>>,
+    /// How far a hash is shifted to give a slot.
+    shift: u32,
     len: usize,
 }
 
@@ -24,7 +26,7 @@ const VACANT: u64 = u64::MAX;
 
 impl<V: Copy + Default> Default for AddressMap<V> {
     fn default() -> Self {
-        Self { slots: vacant_slots(64), len: 0 }
+        Self { slots: vacant_slots(64), shift: 32 - 6, len: 0 }
     }
 }
 
@@ -37,6 +39,7 @@ impl<V: Copy + Default> AddressMap<V> {
     pub(super) fn insert(&mut self, address: u64, value: V) {
         if 5 * (self.len + 1) > 4 * self.slots.len() {
             let larger = vacant_slots(2 * self.slots.len());
+            self.shift -= 1;
             let slots = std::mem::replace(&mut self.slots, larger);
             slots.into_iter().filter(|slot| slot.address != VACANT).for_each(|slot| self.put(slot));
         }
@@ -87,7 +90,7 @@ impl<V: Copy + Default> AddressMap<V> {
 
     /// The slot that an address is put in where that is vacant.
     fn home(&self, address: u64) -> usize {
-        mix(address) as usize & (self.slots.len() - 1)
+        (hash(address) >> self.shift) as usize
     }
 
     fn next(&self, slot: usize) -> usize {

@@ -182,8 +182,7 @@ impl<S: Source + Send> Policy for Buddy<S> {
 
     fn allocate(&mut self, bytes: u64) -> Result<Block, PolicyError> {
         let requested_bytes = bytes.max(1);
-        let hole_bytes = self.usage.reserved_bytes - self.usage.rounded_bytes;
-        let out_of_memory = PolicyError::OutOfMemory { requested_bytes, hole_bytes };
+        let out_of_memory = self.usage.out_of_memory(requested_bytes);
         let rounded = requested_bytes.max(self.alignment_bytes).checked_next_power_of_two();
         let Some(rounded_bytes) = rounded else { return Err(out_of_memory) };
         let order = rounded_bytes.ilog2() as u8;

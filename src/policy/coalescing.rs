@@ -1,4 +1,4 @@
-//! What first fit, best fit and next fit have in common: all but the search.
+//! What first fit and next fit have in common: all but the search.
 
 use std::collections::BTreeMap;
 
@@ -22,9 +22,6 @@ pub trait Search: Default + Send {
 
     /// There is a new hole.
     fn add(&mut self, _hole: Hole) {}
-
-    /// A hole is gone.
-    fn remove(&mut self, _hole: Hole) {}
 }
 
 /// A policy that takes a block from the front of a hole, and merges a freed block with the holes
@@ -33,8 +30,6 @@ pub struct Coalescing<S, F> {
     source: S,
     growth: Growth,
     alignment_bytes: u64,
-    /// What sizes are rounded up to: the alignment, unless a policy hands out pages.
-    unit_bytes: u64,
     /// Lengths of regions.
     regions: BTreeMap<u64, u64>,
     /// What live blocks were requested with.
@@ -51,22 +46,12 @@ impl<S: Source, F: Search> Coalescing<S, F> {
     ///
     /// [`ParamsError`] says which parameter cannot be.
     pub fn new(source: S, params: &Params) -> Result<Self, ParamsError> {
-        Self::with_unit(source, params, params.alignment_bytes)
-    }
-
-    /// One that rounds sizes up to multiples of `unit_bytes`, a power of two.
-    pub(super) fn with_unit(
-        source: S,
-        params: &Params,
-        unit_bytes: u64,
-    ) -> Result<Self, ParamsError> {
         params.check(&source)?;
         let Params { alignment_bytes, growth, .. } = *params;
         Ok(Self {
             source,
             growth,
             alignment_bytes,
-            unit_bytes,
             regions: BTreeMap::new(),
             live: AddressMap::default(),
             holes: Holes::default(),
@@ -94,9 +79,8 @@ impl<S: Source, F: Search> Coalescing<S, F> {
     }
 
     fn give(&mut self, range: Hole) {
-        let merged = self.holes.give(range);
-        merged.before.into_iter().chain(merged.after).for_each(|hole| self.search.remove(hole));
-        self.search.add(merged.hole);
+        let hole = self.holes.give(range);
+        self.search.add(hole);
     }
 
     /// The first region at an address or behind it that lies wholly in a hole.
@@ -120,9 +104,9 @@ impl<S: Source + Send, F: Search> Policy for Coalescing<S, F> {
 
     fn allocate(&mut self, bytes: u64) -> Result<Block, PolicyError> {
         let requested_bytes = bytes.max(1);
-        let hole_bytes = self.usage.reserved_bytes - self.usage.rounded_bytes;
-        let out_of_memory = PolicyError::OutOfMemory { requested_bytes, hole_bytes };
-        let Some(rounded_bytes) = requested_bytes.checked_next_multiple_of(self.unit_bytes) else {
+        let out_of_memory = self.usage.out_of_memory(requested_bytes);
+        let Some(rounded_bytes) = requested_bytes.checked_next_multiple_of(self.alignment_bytes)
+        else {
             return Err(out_of_memory);
         };
         let found = self.hole_for(rounded_bytes)?.ok_or(out_of_memory)?;
@@ -137,7 +121,7 @@ impl<S: Source + Send, F: Search> Policy for Coalescing<S, F> {
 
     fn free(&mut self, address: u64) -> Result<(), PolicyError> {
         let requested_bytes = self.live.remove(address).ok_or(PolicyError::NotLive { address })?;
-        let bytes = requested_bytes.next_multiple_of(self.unit_bytes);
+        let bytes = requested_bytes.next_multiple_of(self.alignment_bytes);
         self.usage.remove(requested_bytes, bytes);
         self.give(Hole { address, bytes });
         Ok(())
@@ -161,7 +145,6 @@ impl<S: Source + Send, F: Search> Policy for Coalescing<S, F> {
             let Region { address, bytes } = region;
             self.regions.remove(&address);
             self.usage.reserved_bytes -= bytes;
-            self.search.remove(around.hole);
             let (before, after) = self.holes.cut(around, Hole { address, bytes });
             before.into_iter().chain(after).for_each(|hole| self.search.add(hole));
             released_bytes += bytes;

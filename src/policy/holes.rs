@@ -5,21 +5,12 @@ use super::tree::{Entry, Place, Tree};
 
 /// Free ranges by address. Neighbours are one.
 #[derive(Debug, Default)]
-pub struct Holes(Tree<u64>);
+pub struct Holes(Tree);
 
 /// A hole and where it stands, until holes change.
 pub struct Found {
     pub(super) hole: Hole,
     place: Place,
-}
-
-/// What a freed range has become.
-pub(super) struct Merged {
-    /// The hole that it is a part of.
-    pub(super) hole: Hole,
-    /// The holes that it was merged with.
-    pub(super) before: Option<Hole>,
-    pub(super) after: Option<Hole>,
 }
 
 impl Holes {
@@ -72,32 +63,28 @@ impl Holes {
         (before, after)
     }
 
-    /// Adds a range that is free now, merged with the holes beside it.
-    pub(super) fn give(&mut self, range: Hole) -> Merged {
-        let before = self.0.last_to(range.address);
-        let after = match &before {
-            Some(place) => self.0.next(place.clone()),
-            None => self.0.first(1),
-        };
-        let before = before.map(|place| self.found(place));
-        let before = before.filter(|before| before.hole.end() == range.address);
-        let after = after.map(|place| self.found(place));
-        let after = after.filter(|after| after.hole.address == range.end());
-        let address = before.as_ref().map_or(range.address, |before| before.hole.address);
-        let end = after.as_ref().map_or(range.end(), |after| after.hole.end());
+    /// Adds a range that is free now, merged with the holes beside it: the hole that it is a part of.
+    pub(super) fn give(&mut self, range: Hole) -> Hole {
+        let beside = self.0.descend(range.address);
+        let is_behind = self.0.is_to(&beside, range.address);
+        let behind = if is_behind { self.0.next(beside.clone()) } else { self.0.first(1) };
+        let before: Option<Hole> = is_behind.then(|| self.0.entry(&beside).into());
+        let before = before.filter(|before| before.end() == range.address);
+        let after = behind.filter(|place| self.0.entry(place).key == range.end());
+        let address = before.map_or(range.address, |before| before.address);
+        let end = after.as_ref().map_or(range.end(), |place| Hole::from(self.0.entry(place)).end());
         let hole = Hole { address, bytes: end - address };
-        match (&before, &after) {
-            (None, None) => self.0.insert(hole.into()),
-            (Some(before), None) => self.0.replace(&before.place, hole.into()),
-            (None, Some(after)) => self.0.replace(&after.place, hole.into()),
-            (Some(before), Some(after)) => {
+        match (before, after) {
+            (None, None) => self.0.insert_beside(&beside, hole.into()),
+            (Some(_), None) => self.0.replace(&beside, hole.into()),
+            (None, Some(after)) => self.0.replace(&after, hole.into()),
+            (Some(_), Some(after)) => {
                 // The earlier first: removing moves what is behind.
-                self.0.replace(&before.place, hole.into());
-                self.0.remove(&after.place);
+                self.0.replace(&beside, hole.into());
+                self.0.remove(&after);
             }
         }
-        let hole_of = |found: Found| found.hole;
-        Merged { hole, before: before.map(hole_of), after: after.map(hole_of) }
+        hole
     }
 
     fn found(&self, place: Place) -> Found {
@@ -105,14 +92,14 @@ impl Holes {
     }
 }
 
-impl From<Hole> for Entry<u64> {
+impl From<Hole> for Entry {
     fn from(Hole { address, bytes }: Hole) -> Self {
         Self { key: address, bytes }
     }
 }
 
-impl From<Entry<u64>> for Hole {
-    fn from(Entry { key, bytes }: Entry<u64>) -> Self {
+impl From<Entry> for Hole {
+    fn from(Entry { key, bytes }: Entry) -> Self {
         Self { address: key, bytes }
     }
 }
@@ -128,14 +115,12 @@ mod tests {
     #[test]
     fn freed_ranges_merge_with_both_neighbours() {
         let mut holes = Holes::default();
-        assert_eq!(holes.give(hole(100, 10)).hole, hole(100, 10));
-        assert_eq!(holes.give(hole(120, 10)).before, None);
-        let merged = holes.give(hole(130, 5));
-        assert_eq!((merged.before, merged.after), (Some(hole(120, 10)), None));
-        let merged = holes.give(hole(95, 5));
-        assert_eq!((merged.before, merged.after), (None, Some(hole(100, 10))));
-        let merged = holes.give(hole(110, 10));
-        assert_eq!((merged.before, merged.after), (Some(hole(95, 15)), Some(hole(120, 15))));
+        assert_eq!(holes.give(hole(100, 10)), hole(100, 10));
+        assert_eq!(holes.give(hole(120, 10)), hole(120, 10));
+        assert_eq!(holes.give(hole(130, 5)), hole(120, 15));
+        assert_eq!(holes.give(hole(95, 5)), hole(95, 15));
+        assert_eq!(holes.all(), [hole(95, 15), hole(120, 15)]);
+        assert_eq!(holes.give(hole(110, 10)), hole(95, 40));
         assert_eq!(holes.all(), [hole(95, 40)]);
     }
 

@@ -154,12 +154,8 @@ impl<S: Source + Send> Policy for SizeClasses<S> {
             }
         };
         // The pages know neither the request nor the holes in runs.
-        let usage = self.usage();
-        let hole_bytes = usage.reserved_bytes - usage.rounded_bytes;
         let (address, run, rounded_bytes) = found.map_err(|error| match error {
-            PolicyError::OutOfMemory { .. } => {
-                PolicyError::OutOfMemory { requested_bytes, hole_bytes }
-            }
+            PolicyError::OutOfMemory { .. } => self.usage().out_of_memory(requested_bytes),
             error => error,
         })?;
         self.live.insert(address, Live { requested_bytes, run });

@@ -4,15 +4,15 @@ mod page;
 #[cfg(test)]
 mod tests;
 
-use page::{Key, Page, Pages};
+use page::{Page, Pages};
 
 /// Pages between a root and its leaves. A tree of height `h` takes some 16^h insertions to make.
-const MAX_HEIGHT: usize = 11;
+const MAX_HEIGHT: usize = 8;
 
 /// A range under the key that orders it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry<K> {
-    pub(super) key: K,
+pub(super) struct Entry {
+    pub(super) key: u64,
     pub(super) bytes: u64,
 }
 
@@ -23,9 +23,9 @@ pub(super) struct Entry<K> {
 /// A page is freed when it is empty, and never merged before that (Johnson and Shasha, "B-trees with
 /// inserts and deletes: why free-at-empty is better than merge-at-half", JCSS 47, 1993).
 #[derive(Debug)]
-pub(super) struct Tree<K: Key> {
-    leaves: Pages<K, ()>,
-    inner: Pages<K, u32>,
+pub(super) struct Tree {
+    leaves: Pages<()>,
+    inner: Pages<u32>,
     /// An inner page, or where the height is 0 a leaf.
     root: u32,
     height: usize,
@@ -42,7 +42,7 @@ struct Step {
     at: u32,
 }
 
-impl<K: Key> Default for Tree<K> {
+impl Default for Tree {
     fn default() -> Self {
         let mut leaves = Pages::default();
         let root = leaves.make();
@@ -50,7 +50,7 @@ impl<K: Key> Default for Tree<K> {
     }
 }
 
-impl<K: Key> Tree<K> {
+impl Tree {
     /// The first range of at least `bytes` bytes.
     pub(super) fn first(&self, bytes: u64) -> Option<Place> {
         let i = self.first_long(0, self.root, bytes)?;
@@ -58,7 +58,7 @@ impl<K: Key> Tree<K> {
     }
 
     /// The first range of at least `bytes` bytes under a key of at least `from`.
-    pub(super) fn first_from(&self, from: K, bytes: u64) -> Option<Place> {
+    pub(super) fn first_from(&self, from: u64, bytes: u64) -> Option<Place> {
         let mut place = self.descend(from);
         let leaf = self.leaf(&place);
         if let Some(i) = leaf.first_long(bytes, leaf.rank(from)) {
@@ -69,11 +69,15 @@ impl<K: Key> Tree<K> {
     }
 
     /// The last range under a key of at most `key`.
-    pub(super) fn last_to(&self, key: K) -> Option<Place> {
+    pub(super) fn last_to(&self, key: u64) -> Option<Place> {
         let place = self.descend(key);
-        let leaf = self.leaf(&place);
-        let at = place.0[self.height].at as usize;
-        (leaf.len() > 0 && leaf.key(at) <= key).then_some(place)
+        self.is_to(&place, key).then_some(place)
+    }
+
+    /// Whether there is a range at a place, under a key of at most `key`.
+    pub(super) fn is_to(&self, place: &Place, key: u64) -> bool {
+        let leaf = self.leaf(place);
+        leaf.len() > 0 && leaf.key(place.0[self.height].at as usize) <= key
     }
 
     /// The range behind another.
@@ -87,12 +91,12 @@ impl<K: Key> Tree<K> {
     }
 
     /// The range at a place.
-    pub(super) fn entry(&self, place: &Place) -> Entry<K> {
+    pub(super) fn entry(&self, place: &Place) -> Entry {
         self.leaf(place).entry(place.0[self.height].at as usize)
     }
 
     /// Every range, in the order of the keys.
-    pub(super) fn entries(&self) -> Vec<Entry<K>> {
+    pub(super) fn entries(&self) -> Vec<Entry> {
         let mut pages = vec![self.root];
         for _ in 0..self.height {
             let children = |&page: &u32| self.inner.get(page).entries().map(|(_, child)| child);
@@ -103,7 +107,7 @@ impl<K: Key> Tree<K> {
     }
 
     /// Adds a range under a key that is not there yet.
-    pub(super) fn insert(&mut self, entry: Entry<K>) {
+    pub(super) fn insert(&mut self, entry: Entry) {
         if self.is_full(0, self.root) {
             let child = self.root;
             let bound = match self.height {
@@ -130,6 +134,23 @@ impl<K: Key> Tree<K> {
         leaf.insert(leaf.rank(entry.key), entry, ());
     }
 
+    /// Adds a range whose key comes between that at a place and the next, or before all where the
+    /// place is the first and behind it.
+    pub(super) fn insert_beside(&mut self, place: &Place, entry: Entry) {
+        let Step { page, at } = place.0[self.height];
+        let leaf = self.leaves.get_mut(page);
+        if leaf.is_full() {
+            return self.insert(entry);
+        }
+        let is_behind = leaf.len() > 0 && leaf.key(at as usize) < entry.key;
+        leaf.insert(at as usize + usize::from(is_behind), entry, ());
+        for level in (0..self.height).rev() {
+            if !self.renew(level, place, 0, entry.bytes) {
+                break;
+            }
+        }
+    }
+
     /// Removes the range at a place.
     pub(super) fn remove(&mut self, place: &Place) {
         let bytes = self.entry(place).bytes;
@@ -154,7 +175,7 @@ impl<K: Key> Tree<K> {
     }
 
     /// Gives the range at a place another key and length. The order of the keys stays.
-    pub(super) fn replace(&mut self, place: &Place, entry: Entry<K>) {
+    pub(super) fn replace(&mut self, place: &Place, entry: Entry) {
         let bytes = self.entry(place).bytes;
         let Step { page, at } = place.0[self.height];
         self.leaves.get_mut(page).set(at as usize, entry);
@@ -192,7 +213,7 @@ impl<K: Key> Tree<K> {
     }
 
     /// The way to the last key of at most `key`; else to the first.
-    fn descend(&self, key: K) -> Place {
+    pub(super) fn descend(&self, key: u64) -> Place {
         let mut place = Place::default();
         let mut page = self.root;
         for step in &mut place.0[..self.height] {
@@ -238,7 +259,7 @@ impl<K: Key> Tree<K> {
         this.insert(i + 1, upper_bound, upper);
     }
 
-    fn leaf(&self, place: &Place) -> &Page<K, ()> {
+    fn leaf(&self, place: &Place) -> &Page<()> {
         self.leaves.get(place.0[self.height].page)
     }
 
@@ -272,11 +293,6 @@ impl Step {
 
 /// First key and longest length of a page that had `longest`, after a length went from `from` to
 /// `to`.
-fn renewed<K: Key, B: Copy + Default>(
-    page: &Page<K, B>,
-    longest: u64,
-    from: u64,
-    to: u64,
-) -> (K, u64) {
+fn renewed<B: Copy + Default>(page: &Page<B>, longest: u64, from: u64, to: u64) -> (u64, u64) {
     (page.key(0), if from == longest { page.longest() } else { longest.max(to) })
 }

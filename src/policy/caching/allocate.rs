@@ -1,8 +1,8 @@
 //! From a request to a block: the order in which memory is looked for.
 
-use super::blocks::{self, Id, NONE, State};
-use super::free_set::{Key, Place};
+use super::blocks::{Id, State, Tag};
 use super::{Caching, LIMIT_BYTES, MIN_BLOCK_BYTES, PoolId, PoolKind, SMALL_BLOCK_BYTES, Stream};
+use crate::policy::by_size::{Key, Place};
 use crate::policy::{Block, PolicyError, Source, SourceError};
 
 /// A request, rounded and with its pool.
@@ -148,18 +148,9 @@ impl<S: Source> Caching<S> {
         segment: u32,
         state: State,
     ) -> Id {
-        self.blocks.add(blocks::Block {
-            address,
-            bytes,
-            requested_bytes: 0,
-            born: 0,
-            prev: NONE,
-            next: NONE,
-            segment,
-            list: request.list,
-            events: 0,
-            state,
-        })
+        let tag =
+            Tag { requested_bytes: 0, born: 0, segment, list: request.list, events: 0, state };
+        self.blocks.add(address, bytes, tag)
     }
 
     /// Makes a free block that is in no pool live, and puts what is left over back.
@@ -187,8 +178,8 @@ impl<S: Source> Caching<S> {
             }
         }
         let block = &mut self.blocks[id];
-        block.state = State::Live;
-        block.requested_bytes = request.requested_bytes;
+        block.tag.state = State::Live;
+        block.tag.requested_bytes = request.requested_bytes;
         let address = block.address;
         let rounded_bytes = block.bytes;
         self.live.insert(address, id);

@@ -12,7 +12,7 @@ impl<S: Source> Caching<S> {
         let Some(mut id) = self.find_expandable(request)? else {
             return Ok(None);
         };
-        if self.blocks[id].state == State::Unmapped && !self.map(id, request.bytes)? {
+        if self.blocks[id].tag.state == State::Unmapped && !self.map(id, request.bytes)? {
             return Ok(None);
         }
         while self.blocks[id].bytes < request.bytes {
@@ -90,7 +90,7 @@ impl<S: Source> Caching<S> {
     /// source has too little: nothing has changed then.
     fn map(&mut self, id: Id, bytes: u64) -> Result<bool, SourceError> {
         let block = &self.blocks[id];
-        let page = self.page_bytes(block.list);
+        let page = self.page_bytes(block.tag.list);
         let bytes = bytes.min(block.bytes).next_multiple_of(page);
         match self.source.map(Region { address: block.address, bytes }) {
             Err(SourceError::OutOfMemory { .. }) => return Ok(false),
@@ -101,7 +101,7 @@ impl<S: Source> Caching<S> {
             let rest = self.blocks.split(id, bytes);
             self.pools.insert(&mut self.blocks, rest);
         }
-        self.blocks[id].state = State::Free;
+        self.blocks[id].tag.state = State::Free;
         self.merge(id);
         self.pools.insert(&mut self.blocks, id);
         self.held_bytes += bytes;
@@ -114,9 +114,9 @@ impl<S: Source> Caching<S> {
     /// where that leaves nothing mapped in the segment.
     pub(super) fn unmap_pages(&mut self, id: Id) -> Result<(), SourceError> {
         let block = &self.blocks[id];
-        let segment = block.segment;
+        let segment = block.tag.segment;
         let region = self.segments.region(segment);
-        let page = self.page_bytes(block.list);
+        let page = self.page_bytes(block.tag.list);
         let first = region.address + (block.address - region.address).next_multiple_of(page);
         let end = region.address + (block.end() - region.address) / page * page;
         if first >= end {
@@ -134,7 +134,7 @@ impl<S: Source> Caching<S> {
             let back = self.blocks.split(unmapped, bytes);
             self.pools.insert(&mut self.blocks, back);
         }
-        self.blocks[unmapped].state = State::Unmapped;
+        self.blocks[unmapped].tag.state = State::Unmapped;
         self.merge(unmapped);
         self.pools.insert(&mut self.blocks, unmapped);
         self.held_bytes -= bytes;

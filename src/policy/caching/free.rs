@@ -17,12 +17,12 @@ impl<S: Source> Caching<S> {
         let block = &mut self.blocks[id];
         self.statistics.allocated_blocks.subtract(1);
         self.statistics.allocated_bytes.subtract(block.bytes);
-        self.live_requested_bytes -= block.requested_bytes;
-        block.events = self.events.insert(id);
-        if block.events == 0 {
+        self.live_requested_bytes -= block.tag.requested_bytes;
+        block.tag.events = self.events.insert(id);
+        if block.tag.events == 0 {
             self.return_to_pool(id);
         } else {
-            block.state = State::Pending;
+            block.tag.state = State::Pending;
         }
         Ok(())
     }
@@ -35,7 +35,7 @@ impl<S: Source> Caching<S> {
     /// [`PolicyError::NotLive`] where no live block begins there.
     pub fn record_stream(&mut self, address: u64, stream: Stream) -> Result<(), PolicyError> {
         let id = self.live.get(&self.blocks, address).ok_or(PolicyError::NotLive { address })?;
-        if self.pools[self.blocks[id].list].stream != stream.0 {
+        if self.pools[self.blocks[id].tag.list].stream != stream.0 {
             self.events.record(id, stream.0);
         }
         Ok(())
@@ -59,8 +59,8 @@ impl<S: Source> Caching<S> {
             return;
         }
         for id in self.events.take_complete() {
-            self.blocks[id].events -= 1;
-            if self.blocks[id].events == 0 {
+            self.blocks[id].tag.events -= 1;
+            if self.blocks[id].tag.events == 0 {
                 self.return_to_pool(id);
             }
         }
@@ -73,11 +73,11 @@ impl<S: Source> Caching<S> {
 
     fn return_to_pool(&mut self, id: Id) {
         let block = &mut self.blocks[id];
-        block.state = State::Free;
+        block.tag.state = State::Free;
         self.statistics.active_blocks.subtract(1);
         self.statistics.active_bytes.subtract(block.bytes);
-        self.statistics.requested_bytes.subtract(block.requested_bytes);
-        block.requested_bytes = 0;
+        self.statistics.requested_bytes.subtract(block.tag.requested_bytes);
+        block.tag.requested_bytes = 0;
         let merged = self.merge(id);
         self.pools.insert(&mut self.blocks, id);
         if self.config.expandable_segments {
@@ -94,7 +94,7 @@ impl<S: Source> Caching<S> {
 
     /// Joins a block, free or unmapped and in no pool, with neighbours that are the same.
     pub(super) fn merge(&mut self, id: Id) -> Merged {
-        let state = self.blocks[id].state;
+        let state = self.blocks[id].tag.state;
         let mut merged = Merged::default();
         let prev = self.blocks[id].prev;
         if self.blocks.state(prev) == Some(state) {

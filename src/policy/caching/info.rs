@@ -1,6 +1,6 @@
 //! What lies where: segments and their blocks, as a snapshot shows them.
 
-use super::blocks::{Block, State};
+use super::blocks::{Block, State, Tag};
 use super::{Caching, PoolId, PoolKind, Stream};
 use crate::policy::Source;
 
@@ -81,7 +81,7 @@ impl<S: Source> Caching<S> {
     /// All segments by address, with their blocks.
     pub fn segments(&self) -> Vec<SegmentInfo> {
         let begins = |block: &Block| {
-            block.state != State::Unmapped
+            block.tag.state != State::Unmapped
                 && matches!(self.blocks.state(block.prev), None | Some(State::Unmapped))
         };
         let heads = self.blocks.iter().map(|(_, block)| block).filter(|block| begins(block));
@@ -98,15 +98,15 @@ impl<S: Source> Caching<S> {
     fn segment_info(&self, head: &Block) -> SegmentInfo {
         let mut blocks = Vec::new();
         let mut block = head;
-        while let Some(state) = snapshot_state(block.state) {
-            let Block { address, bytes, requested_bytes, .. } = *block;
+        while let Some(state) = snapshot_state(block.tag.state) {
+            let Block { address, bytes, tag: Tag { requested_bytes, .. }, .. } = *block;
             blocks.push(BlockInfo { address, bytes, requested_bytes, state });
             match self.blocks.state(block.next) {
                 Some(_) => block = &self.blocks[block.next],
                 None => break,
             }
         }
-        let list = &self.pools[head.list];
+        let list = &self.pools[head.tag.list];
         SegmentInfo {
             address: head.address,
             bytes: blocks.iter().map(|block| block.bytes).sum(),
@@ -125,6 +125,6 @@ fn snapshot_state(state: State) -> Option<BlockState> {
         State::Live => Some(BlockState::Allocated),
         State::Pending => Some(BlockState::PendingFree),
         State::Free => Some(BlockState::Inactive),
-        State::Unmapped | State::Gone => None,
+        State::Unmapped => None,
     }
 }

@@ -17,9 +17,7 @@ mod config;
 mod events;
 mod expandable;
 mod free;
-mod free_set;
 mod info;
-mod live;
 mod pool;
 mod release;
 mod rounding;
@@ -38,10 +36,10 @@ pub use statistics::{Level, Statistics};
 
 use std::collections::BTreeSet;
 
+use super::address_index::AddressIndex;
 use super::{Block, Hole, HoleOrder, Policy, PolicyError, Source, Usage};
 use blocks::{Blocks, Segments};
 use events::Events;
-use live::Live;
 use pool::Pools;
 
 /// A stream, by its handle. Blocks are kept by stream.
@@ -94,7 +92,7 @@ pub struct Caching<S> {
     /// Pools whose segments may go back.
     retired: BTreeSet<PoolId>,
     /// Live blocks by address.
-    live: Live,
+    live: AddressIndex,
     /// What they were requested with.
     live_requested_bytes: u64,
     events: Events,
@@ -148,7 +146,7 @@ impl<S: Source> Caching<S> {
             segments: Segments::default(),
             pools,
             retired: BTreeSet::new(),
-            live: Live::default(),
+            live: AddressIndex::default(),
             live_requested_bytes: 0,
             events: Events::default(),
             statistics: Statistics::default(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::blocks::{Blocks, Id, State};
-use super::free_set::{FreeSet, Key};
+use crate::policy::by_size::{BySize, Key};
 
 /// Whether a pool is for blocks up to 1 MiB or above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,7 +28,7 @@ pub(super) struct List {
     /// Index of the pool.
     pub pool: usize,
     pub stream: u64,
-    pub free: FreeSet,
+    pub free: BySize,
     /// Addresses of expandable segments without memory, by the first.
     pub unmapped: BTreeMap<u64, Id>,
 }
@@ -71,7 +71,7 @@ impl Pools {
     pub(super) fn list(&mut self, pool: usize, stream: u64) -> u32 {
         *self.order.entry((pool, stream)).or_insert_with(|| {
             let unmapped = BTreeMap::new();
-            self.lists.push(List { pool, stream, free: FreeSet::default(), unmapped });
+            self.lists.push(List { pool, stream, free: BySize::default(), unmapped });
             (self.lists.len() - 1) as u32
         })
     }
@@ -90,20 +90,20 @@ impl Pools {
     /// Puts a free or unmapped block into its list.
     pub(super) fn insert(&mut self, blocks: &mut Blocks, id: Id) {
         let block = &mut blocks[id];
-        let list = &mut self.lists[block.list as usize];
-        if block.state == State::Unmapped {
+        let list = &mut self.lists[block.tag.list as usize];
+        if block.tag.state == State::Unmapped {
             list.unmapped.insert(block.address, id);
             return;
         }
-        block.born = self.pools[list.pool].searches;
+        block.tag.born = self.pools[list.pool].searches;
         list.free.insert(Key::of(block), id);
     }
 
     /// Takes a free or unmapped block out of its list.
     pub(super) fn remove(&mut self, blocks: &Blocks, id: Id) {
         let block = &blocks[id];
-        let list = &mut self.lists[block.list as usize];
-        let removed = match block.state {
+        let list = &mut self.lists[block.tag.list as usize];
+        let removed = match block.tag.state {
             State::Unmapped => list.unmapped.remove(&block.address),
             _ => Some(list.free.remove_key(Key::of(block))),
         };

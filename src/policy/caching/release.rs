@@ -2,8 +2,8 @@
 
 use super::allocate::Request;
 use super::blocks::Id;
-use super::free_set::Key;
 use super::{Caching, PoolId, PoolKind};
+use crate::policy::by_size::Key;
 use crate::policy::{Source, SourceError};
 
 impl<S: Source> Caching<S> {
@@ -18,7 +18,7 @@ impl<S: Source> Caching<S> {
         let searches = self.pools.pool(large).searches;
         let whole = self.pools.free(large).filter(|&id| !self.blocks[id].is_split());
         let mut unused: Vec<(Id, u64)> =
-            whole.map(|id| (id, searches - self.blocks[id].born)).collect();
+            whole.map(|id| (id, searches - self.blocks[id].tag.born)).collect();
         let mut reclaimed = 0;
         while reclaimed < target && !unused.is_empty() {
             let total: u128 = unused.iter().map(|(_, age)| u128::from(*age)).sum();
@@ -91,7 +91,7 @@ impl<S: Source> Caching<S> {
     /// Gives the segment of a free block of a pool back, which is all of it.
     fn release_segment(&mut self, id: Id) -> Result<(), SourceError> {
         debug_assert!(!self.blocks[id].is_split());
-        let segment = self.blocks[id].segment;
+        let segment = self.blocks[id].tag.segment;
         let region = self.segments.region(segment);
         self.source.release(region)?;
         self.pools.remove(&self.blocks, id);

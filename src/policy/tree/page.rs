@@ -1,6 +1,5 @@
 //! Pages of the tree: sorted entries side by side.
 
-use std::fmt::Debug;
 use std::ops::Range;
 
 use super::Entry;
@@ -8,64 +7,29 @@ use super::Entry;
 /// Entries that are compared side by side, without a branch.
 const BLOCK: usize = 8;
 
-/// Blocks of a page. Timed with 40,000 holes: 2 are as fast, 8 are slower for best fit.
+/// Blocks of a page. Timed with 40,000 holes: 2 are as fast.
 const BLOCKS: usize = 4;
 
 /// Entries of a page.
 pub(super) const WIDTH: usize = BLOCK * BLOCKS;
 
-/// What orders ranges: a number, and what decides between equal ones.
-pub(in crate::policy) trait Key: Copy + Ord {
-    type Tie: Copy + Ord + Default + Debug;
-
-    fn parts(self) -> (u64, Self::Tie);
-
-    fn from_parts(parts: (u64, Self::Tie)) -> Self;
-}
-
-impl Key for u64 {
-    type Tie = ();
-
-    fn parts(self) -> (u64, ()) {
-        (self, ())
-    }
-
-    fn from_parts((number, ()): (u64, ())) -> Self {
-        number
-    }
-}
-
-impl Key for (u64, u64) {
-    type Tie = u64;
-
-    fn parts(self) -> (u64, u64) {
-        self
-    }
-
-    fn from_parts(parts: (u64, u64)) -> Self {
-        parts
-    }
-}
-
 /// Keys and lengths, and what is below each: nothing in a leaf. Further up a key is the first of a
 /// child page, a length the longest in it.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
-pub(super) struct Page<K: Key, B> {
-    /// The numbers of keys; behind the last entry the highest.
-    numbers: [[u64; BLOCK]; BLOCKS],
-    ties: [K::Tie; WIDTH],
+pub(super) struct Page<B> {
+    /// Behind the last entry the highest.
+    keys: [[u64; BLOCK]; BLOCKS],
     /// Behind the last entry 0.
     longest: [[u64; BLOCK]; BLOCKS],
     below: [B; WIDTH],
     len: usize,
 }
 
-impl<K: Key, B: Copy + Default> Default for Page<K, B> {
+impl<B: Copy + Default> Default for Page<B> {
     fn default() -> Self {
         Self {
-            numbers: [[u64::MAX; BLOCK]; BLOCKS],
-            ties: [K::Tie::default(); WIDTH],
+            keys: [[u64::MAX; BLOCK]; BLOCKS],
             longest: [[0; BLOCK]; BLOCKS],
             below: [B::default(); WIDTH],
             len: 0,
@@ -73,7 +37,7 @@ impl<K: Key, B: Copy + Default> Default for Page<K, B> {
     }
 }
 
-impl<K: Key, B: Copy + Default> Page<K, B> {
+impl<B: Copy + Default> Page<B> {
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -82,28 +46,20 @@ impl<K: Key, B: Copy + Default> Page<K, B> {
         self.len == WIDTH
     }
 
-    /// How many keys are below `key`.
-    pub(super) fn rank(&self, key: K) -> usize {
-        let (number, tie) = key.parts();
-        let first = self.numbers_below(number);
-        let is_below = |&i: &usize| self.number(i) == number && self.ties[i] < tie;
-        first + (first..self.len).take_while(is_below).count()
-    }
-
     /// The last entry whose key is not above `key`; else the first.
-    pub(super) fn position(&self, key: K) -> usize {
+    pub(super) fn position(&self, key: u64) -> usize {
         let rank = self.rank(key);
         let is_there = rank < self.len && self.key(rank) == key;
         if is_there { rank } else { rank.saturating_sub(1) }
     }
 
-    /// How many numbers are below another. Comparisons that do not wait for each other are faster
-    /// than a binary search.
-    fn numbers_below(&self, number: u64) -> usize {
-        let lasts = self.numbers.iter().map(|block| block[BLOCK - 1]);
-        let blocks = lasts.map(|last| usize::from(last < number)).sum::<usize>();
-        let Some(block) = self.numbers.get(blocks) else { return WIDTH };
-        BLOCK * blocks + block.iter().map(|other| usize::from(*other < number)).sum::<usize>()
+    /// How many keys are below `key`. Comparisons that do not wait for each other are faster than a
+    /// binary search.
+    pub(super) fn rank(&self, key: u64) -> usize {
+        let lasts = self.keys.iter().map(|block| block[BLOCK - 1]);
+        let blocks = lasts.map(|last| usize::from(last < key)).sum::<usize>();
+        let Some(block) = self.keys.get(blocks) else { return WIDTH };
+        BLOCK * blocks + block.iter().map(|other| usize::from(*other < key)).sum::<usize>()
     }
 
     /// The first entry from `from` on of at least `bytes` bytes, which are not 0.
@@ -125,15 +81,11 @@ impl<K: Key, B: Copy + Default> Page<K, B> {
         self.longest.as_flattened().iter().fold(0, |longest, &bytes| longest.max(bytes))
     }
 
-    pub(super) fn key(&self, i: usize) -> K {
-        K::from_parts((self.number(i), self.ties[i]))
+    pub(super) fn key(&self, i: usize) -> u64 {
+        self.keys.as_flattened()[i]
     }
 
-    fn number(&self, i: usize) -> u64 {
-        self.numbers.as_flattened()[i]
-    }
-
-    pub(super) fn entry(&self, i: usize) -> Entry<K> {
+    pub(super) fn entry(&self, i: usize) -> Entry {
         Entry { key: self.key(i), bytes: self.longest.as_flattened()[i] }
     }
 
@@ -141,16 +93,16 @@ impl<K: Key, B: Copy + Default> Page<K, B> {
         self.below[i]
     }
 
-    pub(super) fn entries(&self) -> impl Iterator<Item = (Entry<K>, B)> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = (Entry, B)> {
         (0..self.len).map(|i| (self.entry(i), self.below[i]))
     }
 
-    pub(super) fn set(&mut self, i: usize, entry: Entry<K>) {
-        (self.numbers.as_flattened_mut()[i], self.ties[i]) = entry.key.parts();
+    pub(super) fn set(&mut self, i: usize, entry: Entry) {
+        self.keys.as_flattened_mut()[i] = entry.key;
         self.longest.as_flattened_mut()[i] = entry.bytes;
     }
 
-    pub(super) fn insert(&mut self, i: usize, entry: Entry<K>, below: B) {
+    pub(super) fn insert(&mut self, i: usize, entry: Entry, below: B) {
         self.shift(i..self.len, i + 1);
         self.set(i, entry);
         self.below[i] = below;
@@ -163,38 +115,37 @@ impl<K: Key, B: Copy + Default> Page<K, B> {
     }
 
     fn shift(&mut self, from: Range<usize>, to: usize) {
-        self.numbers.as_flattened_mut().copy_within(from.clone(), to);
-        self.ties.copy_within(from.clone(), to);
+        self.keys.as_flattened_mut().copy_within(from.clone(), to);
         self.longest.as_flattened_mut().copy_within(from.clone(), to);
         self.below.copy_within(from, to);
     }
 
     fn truncate(&mut self, len: usize) {
-        self.numbers.as_flattened_mut()[len..self.len].fill(u64::MAX);
+        self.keys.as_flattened_mut()[len..self.len].fill(u64::MAX);
         self.longest.as_flattened_mut()[len..self.len].fill(0);
         self.len = len;
     }
 
     /// What the page above holds of it.
-    fn bound(&self) -> Entry<K> {
+    fn bound(&self) -> Entry {
         Entry { key: self.key(0), bytes: self.longest() }
     }
 }
 
 /// Pages of one kind, by number.
 #[derive(Debug)]
-pub(super) struct Pages<K: Key, B> {
-    pages: Vec<Page<K, B>>,
+pub(super) struct Pages<B> {
+    pages: Vec<Page<B>>,
     vacant: Vec<u32>,
 }
 
-impl<K: Key, B> Default for Pages<K, B> {
+impl<B> Default for Pages<B> {
     fn default() -> Self {
         Self { pages: Vec::new(), vacant: Vec::new() }
     }
 }
 
-impl<K: Key, B: Copy + Default> Pages<K, B> {
+impl<B: Copy + Default> Pages<B> {
     /// A new page, empty.
     pub(super) fn make(&mut self) -> u32 {
         if let Some(number) = self.vacant.pop() {
@@ -212,7 +163,7 @@ impl<K: Key, B: Copy + Default> Pages<K, B> {
 
     /// Moves the upper half of a page to a new one: what the page above is to hold of both, and the
     /// number of the new one.
-    pub(super) fn split(&mut self, number: u32) -> (Entry<K>, Entry<K>, u32) {
+    pub(super) fn split(&mut self, number: u32) -> (Entry, Entry, u32) {
         let upper = self.make();
         let mut page = self.get(number).clone();
         page.shift(WIDTH / 2..WIDTH, 0);
@@ -224,15 +175,15 @@ impl<K: Key, B: Copy + Default> Pages<K, B> {
         (lower.bound(), upper_bound, upper)
     }
 
-    pub(super) fn bound(&self, number: u32) -> Entry<K> {
+    pub(super) fn bound(&self, number: u32) -> Entry {
         self.get(number).bound()
     }
 
-    pub(super) fn get(&self, number: u32) -> &Page<K, B> {
+    pub(super) fn get(&self, number: u32) -> &Page<B> {
         &self.pages[number as usize]
     }
 
-    pub(super) fn get_mut(&mut self, number: u32) -> &mut Page<K, B> {
+    pub(super) fn get_mut(&mut self, number: u32) -> &mut Page<B> {
         &mut self.pages[number as usize]
     }
 

@@ -9,7 +9,7 @@ use super::*;
 /// A tree and what it should hold.
 #[derive(Default)]
 struct Both {
-    tree: Tree<u64>,
+    tree: Tree,
     model: BTreeMap<u64, u64>,
 }
 
@@ -92,7 +92,7 @@ proptest! {
 #[test]
 fn it_grows_and_shrinks_to_nothing_in_any_order() {
     for step in [1, 7919, 99_999] {
-        let mut tree = Tree::<u64>::default();
+        let mut tree = Tree::default();
         let keys = || (0..100_000u64).map(|i| i * step % 100_000);
         for key in keys() {
             tree.insert(Entry { key, bytes: key + 1 });

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::blocks::{NONE, State};
+use super::super::blocks::State;
 use super::*;
+use crate::policy::chain::NONE;
 
 /// Panics where books disagree.
 pub(super) fn check(allocator: &Caching<SimulatedSource>) {
@@ -19,7 +20,7 @@ fn links(allocator: &Caching<SimulatedSource>) {
     let mut ends: BTreeMap<u64, u64> = BTreeMap::new();
     let mut linked = 0;
     for (head, block) in blocks.iter().filter(|(_, block)| block.prev == NONE) {
-        let region = allocator.segments.region(block.segment);
+        let region = allocator.segments.region(block.tag.segment);
         assert_eq!(block.address, region.address);
         let (mut id, mut before) = (head, NONE);
         let end = loop {
@@ -28,11 +29,11 @@ fn links(allocator: &Caching<SimulatedSource>) {
             assert_eq!(block.prev, before);
             assert!(block.bytes >= MIN_BLOCK_BYTES && block.bytes.is_multiple_of(MIN_BLOCK_BYTES));
             let first = &blocks[head];
-            assert_eq!((block.segment, block.list), (first.segment, first.list));
+            assert_eq!((block.tag.segment, block.tag.list), (first.tag.segment, first.tag.list));
             if before != NONE {
                 assert_eq!(block.address, blocks[before].end());
-                let same = block.state == blocks[before].state;
-                assert!(!same || !matches!(block.state, State::Free | State::Unmapped));
+                let same = block.tag.state == blocks[before].tag.state;
+                assert!(!same || !matches!(block.tag.state, State::Free | State::Unmapped));
             }
             if block.next == NONE {
                 break block.end();
@@ -53,9 +54,9 @@ fn links(allocator: &Caching<SimulatedSource>) {
 fn pools(allocator: &Caching<SimulatedSource>) {
     let blocks = &allocator.blocks;
     let of_state = |state: State| {
-        let these = blocks.iter().filter(move |(_, block)| block.state == state);
+        let these = blocks.iter().filter(move |(_, block)| block.tag.state == state);
         these.map(|(id, block)| {
-            let list = &allocator.pools[block.list];
+            let list = &allocator.pools[block.tag.list];
             ((list.pool, list.stream, block.bytes, block.address), id)
         })
     };
@@ -76,7 +77,7 @@ fn pools(allocator: &Caching<SimulatedSource>) {
 fn numbers(allocator: &Caching<SimulatedSource>) {
     let all = || allocator.blocks.iter().map(|(_, block)| block);
     let of = |states: &'static [State]| {
-        let these = || all().filter(move |block| states.contains(&block.state));
+        let these = || all().filter(move |block| states.contains(&block.tag.state));
         (these().count() as u64, these().map(|block| block.bytes).sum::<u64>())
     };
     let statistics = allocator.statistics;
@@ -88,9 +89,9 @@ fn numbers(allocator: &Caching<SimulatedSource>) {
     );
     let mapped = of(&[State::Live, State::Pending, State::Free]).1;
     assert_eq!(statistics.reserved_bytes.current, mapped);
-    let requested = all().map(|block| block.requested_bytes).sum::<u64>();
+    let requested = all().map(|block| block.tag.requested_bytes).sum::<u64>();
     assert_eq!(statistics.requested_bytes.current, requested);
-    let split = || all().filter(|block| block.state == State::Free && block.is_split());
+    let split = || all().filter(|block| block.tag.state == State::Free && block.is_split());
     let whole = all().filter(|block| block.prev == NONE).count() as u64;
     let (inactive, segments) = match allocator.config.expandable_segments {
         true => ((0, 0), 0),
@@ -101,7 +102,7 @@ fn numbers(allocator: &Caching<SimulatedSource>) {
     let source = &allocator.source;
     assert_eq!(source.capacity_bytes() - source.free_bytes(), reserved(allocator));
     let live: BTreeSet<_> = allocator.live.ids().collect();
-    let blocks = allocator.blocks.iter().filter(|(_, block)| block.state == State::Live);
+    let blocks = allocator.blocks.iter().filter(|(_, block)| block.tag.state == State::Live);
     assert_eq!(live, blocks.map(|(id, _)| id).collect());
 }
 

@@ -242,7 +242,7 @@ fn run(settings: &str, source: SimulatedSource, steps: &[Step]) -> Result<(), Te
     prop_assert_eq!(allocator.source().free_bytes(), capacity_bytes);
     prop_assert_eq!(allocator.usage(), Usage::default());
     // As in PyTorch, addresses stay reserved of which no page could ever be mapped.
-    prop_assert!(allocator.blocks.iter().all(|(_, block)| block.state == State::Unmapped));
+    prop_assert!(allocator.blocks.iter().all(|(_, block)| block.tag.state == State::Unmapped));
     prop_assert!(allocator.config.expandable_segments || allocator.blocks.iter().count() == 0);
     Ok(())
 }

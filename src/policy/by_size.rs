@@ -1,9 +1,15 @@
-//! The free blocks of one pool and stream, ordered by size and address.
+//! Free blocks ordered by size and address.
 
-use super::blocks::{Block, Id, NONE};
+use super::chain::{Id, Link, NONE};
 
 /// Blocks of a leaf.
-const LEAF: usize = 64;
+const LEAF: usize = 32;
+
+/// Bins to a doubling of sizes, as a power of two.
+const STEPS_LOG2: u32 = 4;
+
+/// Bins of all 64-bit sizes.
+const BINS: usize = (65 - STEPS_LOG2 as usize) << STEPS_LOG2;
 
 /// What orders a free block: its size, then its address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,7 +20,7 @@ impl Key {
         Self(u128::from(bytes) << 64 | u128::from(address))
     }
 
-    pub(super) fn of(block: &Block) -> Self {
+    pub(super) fn of<T>(block: &Link<T>) -> Self {
         Self::new(block.bytes, block.address)
     }
 
@@ -22,26 +28,40 @@ impl Key {
     pub(super) fn at_least(bytes: u64) -> Self {
         Self::new(bytes, 0)
     }
+
+    /// The bin of its size: 16 of equal width to a doubling, single sizes below.
+    fn bin(self) -> usize {
+        let bytes = (self.0 >> 64) as u64;
+        match bytes.checked_ilog2().and_then(|doubling| doubling.checked_sub(STEPS_LOG2)) {
+            None => bytes as usize,
+            Some(shift) => ((shift as usize) << STEPS_LOG2) + (bytes >> shift) as usize,
+        }
+    }
 }
 
 /// Where a block stands, as long as the set does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
+    bin: usize,
+    /// Which leaf of the bin.
     leaf: usize,
     slot: usize,
 }
 
-/// An ordered set in leaves of sorted keys: a search halves the leaves, then the keys of one, and
-/// memory is asked for only when a leaf is full.
-#[derive(Debug, Default)]
-pub(super) struct FreeSet {
-    /// A key for each leaf, in order: no key of the leaf is below it, but in the first leaf.
-    least: Vec<Key>,
-    /// Which leaf it is.
-    order: Vec<u32>,
+/// An ordered set: bins by size, each of which holds leaves of sorted keys. A block is found by its
+/// bin, which a formula gives, and by halving the few keys there; bins of many blocks of one size
+/// stay fast, for their leaves are halved as well.
+#[derive(Debug)]
+pub(super) struct BySize {
+    /// A bit for each bin that is not empty.
+    taken: [u64; BINS.div_ceil(64)],
+    bins: Vec<Bin>,
     leaves: Vec<Leaf>,
-    gone: Vec<u32>,
+    vacant: Vec<u32>,
 }
+
+/// Numbers of leaves, in order.
+type Bin = Vec<u32>;
 
 #[derive(Debug)]
 struct Leaf {
@@ -50,31 +70,40 @@ struct Leaf {
     ids: [Id; LEAF],
 }
 
-impl FreeSet {
+impl Default for BySize {
+    fn default() -> Self {
+        Self { taken: [0; _], bins: vec![Bin::new(); BINS], leaves: Vec::new(), vacant: Vec::new() }
+    }
+}
+
+impl BySize {
     pub(super) fn insert(&mut self, key: Key, id: Id) {
-        if self.order.is_empty() {
-            self.add_leaf(0, key, Leaf::new(&[], &[]));
+        let bin = key.bin();
+        if self.bins[bin].is_empty() {
+            self.taken[bin / 64] |= 1 << (bin % 64);
+            self.add_leaf(bin, 0, Leaf::new(&[], &[]));
         }
-        let mut index = self.leaf_for(key);
-        let leaf = self.leaf_mut(index);
+        let mut index = self.leaf_for(bin, key);
+        let leaf = self.leaf_mut(bin, index);
         if leaf.len == LEAF {
             let half = Leaf::new(&leaf.keys[LEAF / 2..], &leaf.ids[LEAF / 2..]);
             leaf.len = LEAF / 2;
             let least = half.keys[0];
-            self.add_leaf(index + 1, least, half);
+            self.add_leaf(bin, index + 1, half);
             index += usize::from(least <= key);
         }
-        let leaf = self.leaf_mut(index);
+        let leaf = self.leaf_mut(bin, index);
         leaf.insert(leaf.slot_for(key), key, id);
     }
 
     /// The block with this key, or the one that follows where it would stand.
     pub(super) fn from(&self, key: Key) -> Option<Place> {
-        if self.order.is_empty() {
-            return None;
+        let bin = key.bin();
+        if self.bins[bin].is_empty() {
+            return self.first_behind(bin);
         }
-        let leaf = self.leaf_for(key);
-        self.valid(Place { leaf, slot: self.leaf(leaf).slot_for(key) })
+        let leaf = self.leaf_for(bin, key);
+        self.valid(Place { bin, leaf, slot: self.leaf(bin, leaf).slot_for(key) })
     }
 
     /// The next block.
@@ -83,15 +112,18 @@ impl FreeSet {
     }
 
     pub(super) fn id(&self, place: Place) -> Id {
-        self.leaf(place.leaf).ids[place.slot]
+        self.leaf(place.bin, place.leaf).ids[place.slot]
     }
 
     pub(super) fn remove(&mut self, place: Place) -> Id {
-        let leaf = self.leaf_mut(place.leaf);
-        let id = leaf.remove(place.slot);
+        let Place { bin, leaf: index, slot } = place;
+        let leaf = self.leaf_mut(bin, index);
+        let id = leaf.remove(slot);
         if leaf.len == 0 {
-            self.least.remove(place.leaf);
-            self.gone.push(self.order.remove(place.leaf));
+            self.vacant.push(self.bins[bin].remove(index));
+            if self.bins[bin].is_empty() {
+                self.taken[bin / 64] &= !(1 << (bin % 64));
+            }
         }
         id
     }
@@ -99,7 +131,7 @@ impl FreeSet {
     /// Removes the block with this key.
     pub(super) fn remove_key(&mut self, key: Key) -> Id {
         let place = self.from(key);
-        debug_assert!(place.is_some_and(|place| self.leaf(place.leaf).keys[place.slot] == key));
+        debug_assert!(place.is_some_and(|place| self.key(place) == key));
         place.map_or(NONE, |place| self.remove(place))
     }
 
@@ -109,30 +141,52 @@ impl FreeSet {
         places.map(|place| self.id(place))
     }
 
-    /// Index of the leaf that holds the key, if any does.
-    fn leaf_for(&self, key: Key) -> usize {
-        self.least.partition_point(|&least| least <= key).saturating_sub(1)
+    fn key(&self, place: Place) -> Key {
+        self.leaf(place.bin, place.leaf).keys[place.slot]
     }
 
-    /// The place, or the first of the next leaf where it is behind the last of one.
+    /// Which leaf of a bin holds the key, if any does.
+    fn leaf_for(&self, bin: usize, key: Key) -> usize {
+        let leaves = &self.bins[bin];
+        let is_reached = |&leaf: &u32| self.leaves[leaf as usize].keys[0] <= key;
+        // As a rule there is one.
+        if leaves.len() == 1 { 0 } else { leaves.partition_point(is_reached).saturating_sub(1) }
+    }
+
+    /// The place, or where it is behind the last of its leaf the first of the next.
     fn valid(&self, place: Place) -> Option<Place> {
-        if place.slot < self.leaf(place.leaf).len {
+        let Place { bin, leaf, slot } = place;
+        if slot < self.leaf(bin, leaf).len {
             return Some(place);
         }
-        let next = place.leaf + 1;
-        (next < self.order.len()).then_some(Place { leaf: next, slot: 0 })
+        if leaf + 1 < self.bins[bin].len() {
+            return Some(Place { bin, leaf: leaf + 1, slot: 0 });
+        }
+        self.first_behind(bin)
     }
 
-    fn leaf(&self, index: usize) -> &Leaf {
-        &self.leaves[self.order[index] as usize]
+    /// The first block of the bins behind one.
+    fn first_behind(&self, bin: usize) -> Option<Place> {
+        let from = bin + 1;
+        let mut bits = self.taken.get(from / 64)? & (u64::MAX << (from % 64));
+        let mut word = from / 64;
+        while bits == 0 {
+            word += 1;
+            bits = *self.taken.get(word)?;
+        }
+        Some(Place { bin: 64 * word + bits.trailing_zeros() as usize, leaf: 0, slot: 0 })
     }
 
-    fn leaf_mut(&mut self, index: usize) -> &mut Leaf {
-        &mut self.leaves[self.order[index] as usize]
+    fn leaf(&self, bin: usize, index: usize) -> &Leaf {
+        &self.leaves[self.bins[bin][index] as usize]
     }
 
-    fn add_leaf(&mut self, index: usize, least: Key, leaf: Leaf) {
-        let number = match self.gone.pop() {
+    fn leaf_mut(&mut self, bin: usize, index: usize) -> &mut Leaf {
+        &mut self.leaves[self.bins[bin][index] as usize]
+    }
+
+    fn add_leaf(&mut self, bin: usize, index: usize, leaf: Leaf) {
+        let number = match self.vacant.pop() {
             Some(number) => {
                 self.leaves[number as usize] = leaf;
                 number
@@ -142,8 +196,7 @@ impl FreeSet {
                 (self.leaves.len() - 1) as u32
             }
         };
-        self.least.insert(index, least);
-        self.order.insert(index, number);
+        self.bins[bin].insert(index, number);
     }
 }
 
@@ -190,7 +243,7 @@ mod tests {
         fn it_is_an_ordered_set(
             steps in prop::collection::vec((0..3u8, 0..40u64, 0..40u64), 1..1500),
         ) {
-            let mut set = FreeSet::default();
+            let mut set = BySize::default();
             let mut model = BTreeMap::new();
             for (index, (step, bytes, address)) in steps.into_iter().enumerate() {
                 let (key, id) = (Key::new(bytes, address), index as Id);
@@ -218,7 +271,7 @@ mod tests {
                 prop_assert_eq!(Some(set.remove(first)), model.pop_first().map(|(_, id)| id));
             }
             prop_assert!(model.is_empty());
-            prop_assert_eq!(set.gone.len(), set.leaves.len());
+            prop_assert_eq!(set.vacant.len(), set.leaves.len());
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Live blocks by address.
+//! Blocks by address.
 
-use super::blocks::{Blocks, Id};
+use super::chain::{Chain, Id};
+use super::hash;
 
 /// A slot that holds no block.
 const EMPTY: u64 = u64::MAX;
@@ -8,28 +9,28 @@ const EMPTY: u64 = u64::MAX;
 /// A hash table with linear probing whose slots hold half of a hash and a block's index: the block,
 /// which is needed anyway, holds the address. So a look-up reads one line of memory besides.
 #[derive(Debug)]
-pub(super) struct Live {
+pub(super) struct AddressIndex {
     slots: Vec<u64>,
     /// How far a hash is shifted to give a slot.
     shift: u32,
     len: usize,
 }
 
-impl Default for Live {
+impl Default for AddressIndex {
     fn default() -> Self {
         Self { slots: vec![EMPTY; 16], shift: 32 - 4, len: 0 }
     }
 }
 
-impl Live {
+impl AddressIndex {
     /// The block that begins at an address.
-    pub(super) fn get(&self, blocks: &Blocks, address: u64) -> Option<Id> {
+    pub(super) fn get<T>(&self, blocks: &Chain<T>, address: u64) -> Option<Id> {
         self.find(blocks, address).map(|(_, id)| id)
     }
 
     /// Adds a block; no other begins where it does.
     pub(super) fn insert(&mut self, address: u64, id: Id) {
-        if 3 * self.len >= 2 * self.slots.len() {
+        if 5 * (self.len + 1) > 4 * self.slots.len() {
             self.grow();
         }
         self.place(u64::from(hash(address)) << 32 | u64::from(id));
@@ -37,7 +38,7 @@ impl Live {
     }
 
     /// Removes the block that begins at an address.
-    pub(super) fn remove(&mut self, blocks: &Blocks, address: u64) -> Option<Id> {
+    pub(super) fn remove<T>(&mut self, blocks: &Chain<T>, address: u64) -> Option<Id> {
         let (mut hole, id) = self.find(blocks, address)?;
         self.len -= 1;
         // What stands behind its own place moves up (Knuth, TAOCP volume 3, 6.4, algorithm R).
@@ -61,7 +62,7 @@ impl Live {
         self.slots.iter().filter(|&&slot| slot != EMPTY).map(|&slot| slot as Id)
     }
 
-    fn find(&self, blocks: &Blocks, address: u64) -> Option<(usize, Id)> {
+    fn find<T>(&self, blocks: &Chain<T>, address: u64) -> Option<(usize, Id)> {
         let hash = hash(address);
         let mut index = (hash >> self.shift) as usize;
         while self.slots[index] != EMPTY {
@@ -98,36 +99,14 @@ impl Live {
     }
 }
 
-/// Multiplied by 2^64 over the golden ratio and folded: the high bits of the low half depend on all
-/// bits of the address (Knuth, TAOCP volume 3, 6.4), and the high half breaks up even steps.
-fn hash(address: u64) -> u32 {
-    let product = u128::from(address) * 0x9E37_79B9_7F4A_7C15;
-    ((product as u64 >> 32) ^ (product >> 64) as u64) as u32
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;
 
-    use super::super::blocks::{Block, NONE, State};
+    use super::super::chain::Chain;
     use super::*;
-
-    fn block(address: u64) -> Block {
-        Block {
-            address,
-            bytes: 512,
-            requested_bytes: 1,
-            born: 0,
-            prev: NONE,
-            next: NONE,
-            segment: 0,
-            list: 0,
-            events: 0,
-            state: State::Live,
-        }
-    }
 
     proptest! {
         #[test]
@@ -135,8 +114,8 @@ mod tests {
             shift in 9..40u32,
             steps in prop::collection::vec((0..60u64, 0..3u8), 1..300),
         ) {
-            let mut blocks = Blocks::default();
-            let mut live = Live::default();
+            let mut blocks = Chain::default();
+            let mut live = AddressIndex::default();
             let mut model = BTreeMap::new();
             for (place, step) in steps {
                 let address = (7 << 40) + (place << shift);
@@ -146,7 +125,7 @@ mod tests {
                     id.into_iter().for_each(|id| blocks.remove(id));
                 } else {
                     model.entry(address).or_insert_with(|| {
-                        let id = blocks.add(block(address));
+                        let id = blocks.add(address, 512, ());
                         live.insert(address, id);
                         id
                     });
@@ -163,7 +142,7 @@ mod tests {
     #[test]
     fn probes_are_short_whatever_the_alignment() {
         for shift in [9, 12, 16, 20, 21, 24, 30] {
-            let mut live = Live::default();
+            let mut live = AddressIndex::default();
             (0..40_000).for_each(|id| live.insert((1 << 32) + (u64::from(id) << shift), id));
             let mask = live.slots.len() - 1;
             let slots = live.slots.iter().enumerate().filter(|(_, slot)| **slot != EMPTY);
