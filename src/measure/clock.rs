@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::record::Reading;
+use crate::record::Samples;
+use crate::stats;
 
 /// NVML's reasons that spoil a round: hardware slowdown (0x8), software thermal slowdown (0x20),
 /// hardware thermal slowdown (0x40), hardware power brake (0x80) (`nvmlClocksThrottleReasons*` in
@@ -29,22 +30,33 @@ impl Default for Pauses {
     }
 }
 
-/// Which clocks are low on a device that has settled.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Floor {
-    /// None where the settled clock is not known: then no clock is low.
-    khz: Option<f64>,
+/// Which clocks are low, by what each arm had in the pilot. Not by what the device can do: an arm that
+/// itself draws all the power that a unit allows has a lower clock than others in every round.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Floors {
+    /// By arm; none where no clock of it is known: then none is low.
+    khz: Vec<Option<f64>>,
 }
 
-impl Floor {
-    pub fn under(settled: Option<Reading>) -> Floor {
-        let khz = settled.and_then(|reading| reading.sm_khz);
-        Floor { khz: khz.map(|khz| LOWEST_CLOCK * f64::from(khz)) }
+impl Floors {
+    pub fn under(arms: &[Samples]) -> Floors {
+        let floor = |samples: &Samples| {
+            let known = samples.sm_khz.iter().flatten().map(|khz| f64::from(*khz));
+            stats::median(&known.collect::<Vec<_>>()).map(|median| LOWEST_CLOCK * median)
+        };
+        Floors { khz: arms.iter().map(floor).collect() }
     }
 
-    /// Whether a round with these clocks and NVML's reasons after it is slow.
-    pub fn is_slow(&self, clocks: impl IntoIterator<Item = u32>, reasons: Option<u64>) -> bool {
-        let is_low = |khz: u32| self.khz.is_some_and(|floor| f64::from(khz) < floor);
-        clocks.into_iter().any(is_low) || reasons.unwrap_or(0) & SPOILING_REASONS != 0
+    /// Whether a round in which the arms had these clocks, with NVML's reasons after it, is slow.
+    pub fn is_slow(
+        &self,
+        clocks: impl IntoIterator<Item = Option<u32>>,
+        reasons: Option<u64>,
+    ) -> bool {
+        let is_low = |(khz, floor): (Option<u32>, &Option<f64>)| {
+            khz.zip(*floor).is_some_and(|(khz, floor)| f64::from(khz) < floor)
+        };
+        clocks.into_iter().zip(&self.khz).any(is_low)
+            || reasons.unwrap_or(0) & SPOILING_REASONS != 0
     }
 }

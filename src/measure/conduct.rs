@@ -196,8 +196,10 @@ impl Task {
             let quota = Quota::of_part(part(fewest), parts);
             return Ok(without(quota, Some(StopReason::NoTarget)));
         };
+        rounds.expect_clocks_of(&[]);
         let (begin, paused) = (Instant::now(), rounds.paused);
         let taken = rounds.take(Quota::of_part(PILOT_ROUNDS, parts))?;
+        rounds.expect_clocks_of(&taken.samples);
         let spent = begin.elapsed().saturating_sub(rounds.paused - paused);
         let affordable = affordable(self.budget.time, spent / taken.rounds.max(1)).max(fewest);
         let target = f64::from(ppm) / 1e6;
@@ -243,10 +245,9 @@ impl Task {
                 rounds.calibrate()?;
             }
             let before = timed(waited, || sentry.read())?;
-            let settled = sentry.rest.and_then(|rest| rest.reading);
-            rounds.settled_at(settled);
             attempts.push(self.attempt(rounds)?);
             let after = timed(waited, || sentry.read())?;
+            let settled = sentry.rest.and_then(|rest| rest.reading);
             let mut attempt = Attempt { settled, before, after, voided: false };
             attempt.voided = !is_last && has_drifted(&attempt);
             must_settle = attempt.voided;

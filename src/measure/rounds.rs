@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use crate::device::{Device, DeviceError, Interval, Launch};
 use crate::layout::{below, draw};
-use crate::record::{Reading, Samples};
+use crate::record::Samples;
 use crate::stats;
 
-use super::clock::{Floor, Pauses};
+use super::clock::{Floors, Pauses};
 
 /// The shortest interval that is timed. It is 2,000 ticks of the 0.5 us that CUDA events resolve
 /// (CUDA driver API, cuEventElapsedTime).
@@ -65,7 +65,7 @@ pub(super) struct Rounds<'a> {
     pub last_arm: usize,
     order_key: u64,
     drawn: u64,
-    floor: Floor,
+    floors: Floors,
     /// Whether the last round was slow.
     is_slow: bool,
     /// Those that are left.
@@ -154,16 +154,17 @@ impl<'a> Rounds<'a> {
             last_arm: 0,
             order_key,
             drawn: 0,
-            floor: Floor::default(),
+            floors: Floors::default(),
             is_slow: false,
             pauses,
             paused: Duration::ZERO,
         }
     }
 
-    /// The device has settled at this reading, whose clock tells which rounds are slow from now on.
-    pub fn settled_at(&mut self, reading: Option<Reading>) {
-        self.floor = Floor::under(reading);
+    /// From now on a round is slow where a clock lies clearly below that of the same arm in these: in
+    /// no samples, where nothing is known yet.
+    pub fn expect_clocks_of(&mut self, arms: &[Samples]) {
+        self.floors = Floors::under(arms);
         self.is_slow = false;
     }
 
@@ -222,8 +223,8 @@ impl<'a> Rounds<'a> {
             }
             let times = self.round()?;
             let reasons = self.device.throttle_reasons();
-            let clocks = times.iter().flatten().filter_map(|(_, _, sm_khz)| *sm_khz);
-            self.is_slow = self.floor.is_slow(clocks, reasons);
+            let clocks = times.iter().map(|time| time.and_then(|(_, _, sm_khz)| sm_khz));
+            self.is_slow = self.floors.is_slow(clocks, reasons);
             good += u32::from(!self.is_slow);
             taken.throttle_reasons.push(reasons);
             taken.push(times, &self.launches, self.is_slow);

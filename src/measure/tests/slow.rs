@@ -31,17 +31,12 @@ fn clocked(script: impl Fn(u64) -> (Option<u32>, f64) + 'static) -> (Fake, Rc<Ce
     (device.throttled(ended), intervals)
 }
 
-/// At rest at 4000 B/ns and 1980 MHz.
-fn at_high_clock() -> Known {
-    let mut known = at_rest();
-    let rest = known.rest.as_mut().and_then(|rest| rest.reading.as_mut());
-    rest.unwrap().sm_khz = Some(HIGH);
-    known
-}
+/// Rounds of the pilot, which come first.
+const PILOT: u64 = 15;
 
-fn aiming(device: &Fake, target_half_width_ppm: Option<u32>) -> (Measured, Group) {
+fn aiming(device: &Fake) -> (Measured, Group) {
     let arms = Arms::new(device);
-    group_of(device, &arms, target_half_width_ppm, arms.watched_by(at_high_clock()))
+    group_of(device, &arms, Some(5_000), arms.watched_by(at_rest()))
 }
 
 fn is_high(measured: &Measured) -> Vec<bool> {
@@ -51,31 +46,34 @@ fn is_high(measured: &Measured) -> Vec<bool> {
 #[test]
 fn slow_rounds_are_kept_and_taken_again() {
     let is_slow = |round: u64| (5..12).contains(&round);
-    let (device, intervals) = clocked(move |n| (Some(if is_slow(n) { LOW } else { HIGH }), 1.0));
-    let (measured, group) = aiming(&device, None);
+    let (device, intervals) = clocked(move |n| {
+        let is_high = n < PILOT || !is_slow(n - PILOT);
+        (Some(if is_high { HIGH } else { LOW }), 1.0)
+    });
+    let (measured, group) = aiming(&device);
     for samples in &measured.samples {
         assert_eq!(samples.round, (0..37).collect::<Vec<_>>());
     }
     assert_eq!(is_high(&measured), (0..37).map(|n| !is_slow(n)).collect::<Vec<_>>());
-    assert_eq!(group.stop, Some(StopReason::NoTarget));
+    assert_eq!((group.pilot_rounds, group.stop), (15, Some(StopReason::Target)));
     // Each slow round is followed by a pause, after which each arm runs once unseen.
-    assert_eq!(intervals.get(), 2 * 36 + 2 * 7);
+    assert_eq!(intervals.get(), 2 * (14 + 37) + 2 * 7);
     // Nine and seventeen launches an interval, and what calibration takes.
-    let launched = |per_interval: u64| per_interval * (37 + 7);
+    let launched = |per_interval: u64| per_interval * (15 + 37 + 7);
     assert!(measured.launches[0] >= launched(9) && measured.launches[1] >= launched(17));
 }
 
 #[test]
 fn a_device_that_stays_slow_ends_after_twice_the_rounds() {
-    let (device, intervals) = clocked(|_| (Some(LOW), 1.0));
+    let (device, intervals) = clocked(|n| (Some(if n < PILOT { HIGH } else { LOW }), 1.0));
     let arms = Arms::new(&device);
     let pauses = Pauses { length: Duration::from_millis(1), most: 5 };
-    let steady = arms.watched_by(at_high_clock());
+    let steady = arms.watched_by(at_rest());
     let count = Count::Found { parts: 1 };
     let conduct = Conduct { steady, evict: None, count, pauses };
-    let (measured, group) = conducted(&device, &arms, None, conduct);
+    let (measured, group) = conducted(&device, &arms, Some(5_000), conduct);
     assert_eq!(measured.samples[0].len(), 60);
-    assert_eq!(intervals.get(), 2 * 59 + 2 * 5);
+    assert_eq!(intervals.get(), 2 * (14 + 60) + 2 * 5);
     // The pauses are waiting time.
     let before = Shape::default().group().phases.wait_ns;
     assert!(group.phases.wait_ns >= before + 5_000_000, "{:?}", group.phases);
@@ -83,13 +81,13 @@ fn a_device_that_stays_slow_ends_after_twice_the_rounds() {
 
 #[test]
 fn the_time_of_a_group_bounds_what_is_taken_again() {
-    let (device, _) = clocked(|_| (Some(LOW), 1.0));
+    let (device, _) = clocked(|n| (Some(if n < PILOT { HIGH } else { LOW }), 1.0));
     let arms = Arms::new(&device);
     let launches = [arms.read(512 * MIB), arms.read(256 * MIB)];
     let ratio = Ratio { numerator: 0, denominator: 1 };
     let budget =
         Budget { target_half_width_ppm: Some(5_000), fewest_rounds: 30, time: Duration::ZERO };
-    let steady = arms.watched_by(at_high_clock());
+    let steady = arms.watched_by(at_rest());
     let count = Count::Found { parts: 1 };
     let conduct = Conduct { steady, evict: None, count, pauses: PAUSES };
     let measured = measure(&device, &launches, ratio, budget, 7, &conduct).unwrap();
@@ -97,21 +95,26 @@ fn the_time_of_a_group_bounds_what_is_taken_again() {
 }
 
 #[test]
-fn without_a_clock_nothing_is_slow() {
-    let (device, intervals) = clocked(|_| (None, 1.0));
-    let (measured, _) = aiming(&device, None);
-    assert_eq!((measured.samples[0].len(), intervals.get()), (30, 2 * 29));
-    // Nor where the clock is not known that the device has settled at.
-    let arms = Arms::new(&device);
-    let (low, _) = clocked(|_| (Some(LOW), 1.0));
-    let (measured, _) = group_of(&low, &arms, None, arms.watched_by(at_rest()));
-    assert_eq!(measured.samples[0].len(), 30);
+fn ninety_percent_of_the_pilots_clock_is_not_slow() {
+    let (device, _) = clocked(|n| (Some(if n < PILOT { HIGH } else { LOW + 1 }), 1.0));
+    assert_eq!(aiming(&device).0.samples[0].len(), 30);
 }
 
 #[test]
-fn ninety_percent_of_the_settled_clock_is_not_slow() {
-    let (device, _) = clocked(|_| (Some(LOW + 1), 1.0));
-    assert_eq!(aiming(&device, None).0.samples[0].len(), 30);
+fn a_clock_that_the_arm_always_has_is_not_slow() {
+    // The other arm runs at 1980 MHz.
+    let (device, _) = clocked(|_| (Some(LOW / 2), 1.0));
+    assert_eq!(aiming(&device).0.samples[0].len(), 30);
+}
+
+#[test]
+fn without_a_clock_nothing_is_slow() {
+    let (device, intervals) = clocked(|_| (None, 1.0));
+    let (measured, _) = aiming(&device);
+    assert_eq!((measured.samples[0].len(), intervals.get()), (30, 2 * (14 + 30)));
+    // Nor where it was not known in the pilot.
+    let (device, _) = clocked(|n| (if n < PILOT { None } else { Some(LOW) }, 1.0));
+    assert_eq!(aiming(&device).0.samples[0].len(), 30);
 }
 
 #[test]
@@ -119,27 +122,38 @@ fn heat_and_hardware_make_a_round_slow_and_a_power_cap_does_not() {
     let mut round = 0;
     let device = Fake::new(1 << 32, |timed| at_rate(timed, 4000.0)).throttled(move || {
         round += 1;
-        Some([0x4, 0x8, 0x20, 0x40, 0x80].get(round - 1).copied().unwrap_or(0x4))
+        Some(
+            [0x4, 0x8, 0x20, 0x40, 0x80]
+                .get(usize::wrapping_sub(round, 16))
+                .copied()
+                .unwrap_or(0x4),
+        )
     });
-    assert_eq!(aiming(&device, None).0.samples[0].len(), 34);
+    assert_eq!(aiming(&device).0.samples[0].len(), 34);
 }
 
 #[test]
 fn slow_rounds_of_the_pilot_do_not_set_the_number() {
-    // Twelve slow rounds of the pilot with another ratio, among fifteen that are alike.
-    let (device, _) = clocked(|n| match n {
-        0..12 => (Some(LOW), 1.5),
-        _ => (Some(HIGH), 1.0),
+    // Twelve hot rounds with another ratio, then fifteen that are alike.
+    let rounds = Rc::new(Cell::new(0));
+    let ended = rounds.clone();
+    let device = Fake::new(1 << 32, move |timed| {
+        let is_other = rounds.get() < 12 && timed.bytes == 512 * MIB;
+        at_rate(timed, if is_other { 2500.0 } else { 4000.0 })
     });
-    let (measured, group) = aiming(&device, Some(5_000));
+    let device = device.throttled(move || {
+        ended.set(ended.get() + 1);
+        (ended.get() <= 12).then_some(0x40)
+    });
+    let (measured, group) = aiming(&device);
     assert_eq!((group.pilot_rounds, group.stop), (27, Some(StopReason::Target)));
     assert_eq!(measured.samples[0].len(), 30);
 }
 
 #[test]
 fn a_pilot_of_slow_rounds_is_better_than_none() {
-    let (device, _) = clocked(|_| (Some(LOW), 1.0));
-    let (measured, group) = aiming(&device, Some(5_000));
+    let device = Fake::new(1 << 32, |timed| at_rate(timed, 4000.0)).throttled(|| Some(0x40));
+    let (measured, group) = aiming(&device);
     assert_eq!((group.pilot_rounds, group.stop), (30, Some(StopReason::Target)));
     assert_eq!(measured.samples[0].len(), 60);
 }
