@@ -24,9 +24,9 @@ pub struct Pauses {
 
 impl Default for Pauses {
     /// A power cap holds an average down, which sinks below the cap while nothing runs: 50 ms is
-    /// several rounds' worth of work, and was chosen, not measured. All of them take a second.
+    /// several rounds' worth of work, and was chosen, not measured. All of them take half a second.
     fn default() -> Pauses {
-        Pauses { length: Duration::from_millis(50), most: 20 }
+        Pauses { length: Duration::from_millis(50), most: 10 }
     }
 }
 
