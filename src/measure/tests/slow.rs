@@ -102,9 +102,38 @@ fn ninety_percent_of_the_pilots_clock_is_not_slow() {
 
 #[test]
 fn a_clock_that_the_arm_always_has_is_not_slow() {
-    // The other arm runs at 1980 MHz.
-    let (device, _) = clocked(|_| (Some(LOW / 2), 1.0));
-    assert_eq!(aiming(&device).0.samples[0].len(), 30);
+    // The sentinel had settled at 1980 MHz, where the other arm runs too; this one at 80 % of it.
+    let (device, intervals) = clocked(|_| (Some(HIGH / 5 * 4), 1.0));
+    let mut known = at_rest();
+    let settled = known.rest.as_mut().and_then(|rest| rest.reading.as_mut());
+    settled.unwrap().sm_khz = Some(HIGH);
+    let arms = Arms::new(&device);
+    let (measured, group) = group_of(&device, &arms, Some(5_000), arms.watched_by(known));
+    assert_eq!((group.pilot_rounds, measured.samples[0].len()), (15, 30));
+    // Nor was there a pause.
+    assert_eq!(intervals.get(), 2 * (14 + 30));
+}
+
+#[test]
+fn the_pilot_after_a_shift_expects_no_clock() {
+    // Once the first attempt has its rounds, the sentinel has shifted and the clock of all is low.
+    let rounds = Rc::new(Cell::new(0));
+    let ended = rounds.clone();
+    let device = Fake::new(1 << 32, move |timed| {
+        let has_shifted = rounds.get() >= PILOT + 30;
+        let rate = if has_shifted && is_sentinel(timed) { 3800.0 } else { 4000.0 };
+        match at_rate(timed, rate) {
+            Interval::Ns { ns, .. } if has_shifted => Interval::Ns { ns, sm_khz: Some(LOW) },
+            other => other,
+        }
+    });
+    let device = device.throttled(move || {
+        ended.set(ended.get() + 1);
+        None
+    });
+    let (measured, group) = aiming(&device);
+    assert_eq!(group.sentinel.unwrap().attempts.len(), 2);
+    assert_eq!((group.pilot_rounds, measured.samples[0].len()), (15, 30));
 }
 
 #[test]
