@@ -6,7 +6,7 @@ use super::chain::{Id, Link, NONE};
 const LEAF: usize = 32;
 
 /// Bins to a doubling of sizes, as a power of two.
-const STEPS_LOG2: u32 = 4;
+const STEPS_LOG2: u32 = 5;
 
 /// Bins of all 64-bit sizes.
 const BINS: usize = (65 - STEPS_LOG2 as usize) << STEPS_LOG2;
@@ -29,7 +29,7 @@ impl Key {
         Self::new(bytes, 0)
     }
 
-    /// The bin of its size: 16 of equal width to a doubling, single sizes below.
+    /// The bin of its size: 32 of equal width to a doubling, single sizes below.
     fn bin(self) -> usize {
         let bytes = (self.0 >> 64) as u64;
         match bytes.checked_ilog2().and_then(|doubling| doubling.checked_sub(STEPS_LOG2)) {
@@ -48,9 +48,9 @@ pub(super) struct Place {
     slot: usize,
 }
 
-/// An ordered set: bins by size, each of which holds leaves of sorted keys. A block is found by its
-/// bin, which a formula gives, and by halving the few keys there; bins of many blocks of one size
-/// stay fast, for their leaves are halved as well.
+/// An ordered set: bins by size, which a formula gives, and in each leaves of keys. As a rule a bin has
+/// one leaf, in no order: few keys are looked through sooner than they are kept sorted. From two on
+/// the leaves of a bin are sorted, so that many blocks of one size stay fast.
 #[derive(Debug)]
 pub(super) struct BySize {
     /// A bit for each bin that is not empty.
@@ -79,15 +79,29 @@ impl Default for BySize {
 impl BySize {
     pub(super) fn insert(&mut self, key: Key, id: Id) {
         let bin = key.bin();
-        if self.bins[bin].is_empty() {
-            self.taken[bin / 64] |= 1 << (bin % 64);
-            self.add_leaf(bin, 0, Leaf::new(&[], &[]));
+        match self.bins[bin][..] {
+            [] => {
+                self.taken[bin / 64] |= 1 << (bin % 64);
+                self.add_leaf(bin, 0, Leaf::new(&[(key, id)]));
+            }
+            [leaf] if self.leaves[leaf as usize].len < LEAF => {
+                let leaf = &mut self.leaves[leaf as usize];
+                leaf.put(leaf.len, key, id);
+                leaf.len += 1;
+            }
+            [leaf] => {
+                self.leaves[leaf as usize].sort();
+                self.insert_sorted(bin, key, id);
+            }
+            _ => self.insert_sorted(bin, key, id),
         }
+    }
+
+    fn insert_sorted(&mut self, bin: usize, key: Key, id: Id) {
         let mut index = self.leaf_for(bin, key);
         let leaf = self.leaf_mut(bin, index);
         if leaf.len == LEAF {
-            let half = Leaf::new(&leaf.keys[LEAF / 2..], &leaf.ids[LEAF / 2..]);
-            leaf.len = LEAF / 2;
+            let half = leaf.split();
             let least = half.keys[0];
             self.add_leaf(bin, index + 1, half);
             index += usize::from(least <= key);
@@ -99,16 +113,25 @@ impl BySize {
     /// The block with this key, or the one that follows where it would stand.
     pub(super) fn from(&self, key: Key) -> Option<Place> {
         let bin = key.bin();
-        if self.bins[bin].is_empty() {
-            return self.first_behind(bin);
+        match self.bins[bin][..] {
+            [] => self.first_behind(bin),
+            [leaf] => match self.leaves[leaf as usize].least_from(key) {
+                Some(slot) => Some(Place { bin, leaf: 0, slot }),
+                None => self.first_behind(bin),
+            },
+            _ => {
+                let leaf = self.leaf_for(bin, key);
+                self.valid(Place { bin, leaf, slot: self.leaf(bin, leaf).slot_for(key) })
+            }
         }
-        let leaf = self.leaf_for(bin, key);
-        self.valid(Place { bin, leaf, slot: self.leaf(bin, leaf).slot_for(key) })
     }
 
     /// The next block.
     pub(super) fn after(&self, place: Place) -> Option<Place> {
-        self.valid(Place { slot: place.slot + 1, ..place })
+        match self.is_sorted(place.bin) {
+            true => self.valid(Place { slot: place.slot + 1, ..place }),
+            false => self.from(Key(self.key(place).0 + 1)),
+        }
     }
 
     pub(super) fn id(&self, place: Place) -> Id {
@@ -117,8 +140,9 @@ impl BySize {
 
     pub(super) fn remove(&mut self, place: Place) -> Id {
         let Place { bin, leaf: index, slot } = place;
+        let is_sorted = self.is_sorted(bin);
         let leaf = self.leaf_mut(bin, index);
-        let id = leaf.remove(slot);
+        let id = if is_sorted { leaf.remove(slot) } else { leaf.swap_remove(slot) };
         if leaf.len == 0 {
             self.vacant.push(self.bins[bin].remove(index));
             if self.bins[bin].is_empty() {
@@ -145,15 +169,17 @@ impl BySize {
         self.leaf(place.bin, place.leaf).keys[place.slot]
     }
 
-    /// Which leaf of a bin holds the key, if any does.
-    fn leaf_for(&self, bin: usize, key: Key) -> usize {
-        let leaves = &self.bins[bin];
-        let is_reached = |&leaf: &u32| self.leaves[leaf as usize].keys[0] <= key;
-        // As a rule there is one.
-        if leaves.len() == 1 { 0 } else { leaves.partition_point(is_reached).saturating_sub(1) }
+    fn is_sorted(&self, bin: usize) -> bool {
+        self.bins[bin].len() > 1
     }
 
-    /// The place, or where it is behind the last of its leaf the first of the next.
+    /// Which leaf of a sorted bin holds the key, if any does.
+    fn leaf_for(&self, bin: usize, key: Key) -> usize {
+        let is_reached = |&leaf: &u32| self.leaves[leaf as usize].keys[0] <= key;
+        self.bins[bin].partition_point(is_reached).saturating_sub(1)
+    }
+
+    /// The place in a sorted bin, or where it is behind the last of its leaf the first of the next.
     fn valid(&self, place: Place) -> Option<Place> {
         let Place { bin, leaf, slot } = place;
         if slot < self.leaf(bin, leaf).len {
@@ -174,7 +200,10 @@ impl BySize {
             word += 1;
             bits = *self.taken.get(word)?;
         }
-        Some(Place { bin: 64 * word + bits.trailing_zeros() as usize, leaf: 0, slot: 0 })
+        let bin = 64 * word + bits.trailing_zeros() as usize;
+        let is_sorted = self.is_sorted(bin);
+        let slot = if is_sorted { 0 } else { self.leaf(bin, 0).least_from(Key(0))? };
+        Some(Place { bin, leaf: 0, slot })
     }
 
     fn leaf(&self, bin: usize, index: usize) -> &Leaf {
@@ -201,11 +230,43 @@ impl BySize {
 }
 
 impl Leaf {
-    fn new(keys: &[Key], ids: &[Id]) -> Self {
-        let mut leaf = Self { len: keys.len(), keys: [Key::default(); LEAF], ids: [NONE; LEAF] };
-        leaf.keys[..keys.len()].copy_from_slice(keys);
-        leaf.ids[..ids.len()].copy_from_slice(ids);
+    fn new(blocks: &[(Key, Id)]) -> Self {
+        let mut leaf = Self { len: blocks.len(), keys: [Key(0); LEAF], ids: [NONE; LEAF] };
+        blocks.iter().enumerate().for_each(|(slot, &(key, id))| leaf.put(slot, key, id));
         leaf
+    }
+
+    fn put(&mut self, slot: usize, key: Key, id: Id) {
+        self.keys[slot] = key;
+        self.ids[slot] = id;
+    }
+
+    fn sort(&mut self) {
+        let mut blocks: [(Key, Id); LEAF] =
+            std::array::from_fn(|slot| (self.keys[slot], self.ids[slot]));
+        blocks[..self.len].sort_unstable_by_key(|(key, _)| *key);
+        blocks.iter().enumerate().for_each(|(slot, &(key, id))| self.put(slot, key, id));
+    }
+
+    /// Takes the upper half of a full leaf away, into another.
+    fn split(&mut self) -> Self {
+        let mut half = Self::new(&[]);
+        half.len = LEAF - LEAF / 2;
+        half.keys[..half.len].copy_from_slice(&self.keys[LEAF / 2..]);
+        half.ids[..half.len].copy_from_slice(&self.ids[LEAF / 2..]);
+        self.len = LEAF / 2;
+        half
+    }
+
+    /// Where the least key from this one on stands, in whatever order.
+    fn least_from(&self, key: Key) -> Option<usize> {
+        let mut least = (Key(u128::MAX), None);
+        for (slot, &other) in self.keys[..self.len].iter().enumerate() {
+            if key <= other && other <= least.0 {
+                least = (other, Some(slot));
+            }
+        }
+        least.1
     }
 
     fn slot_for(&self, key: Key) -> usize {
@@ -219,6 +280,13 @@ impl Leaf {
         self.keys[slot] = key;
         self.ids[slot] = id;
         self.len += 1;
+    }
+
+    fn swap_remove(&mut self, slot: usize) -> Id {
+        let id = self.ids[slot];
+        self.len -= 1;
+        self.put(slot, self.keys[self.len], self.ids[self.len]);
+        id
     }
 
     fn remove(&mut self, slot: usize) -> Id {
