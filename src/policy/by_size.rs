@@ -309,11 +309,14 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_an_ordered_set(
-            steps in prop::collection::vec((0..3u8, 0..40u64, 0..40u64), 1..1500),
+            // Few bins, so that some have many leaves: of one size, or of sizes that share a bin.
+            base in prop_oneof![Just(0), Just(1 << 20)],
+            steps in prop::collection::vec((0..4u8, 0..6u64, 0..200u64), 1..1500),
         ) {
             let mut set = BySize::default();
             let mut model = BTreeMap::new();
             for (index, (step, bytes, address)) in steps.into_iter().enumerate() {
+                let bytes = base + bytes;
                 let (key, id) = (Key::new(bytes, address), index as Id);
                 // Long runs grow the set over several leaves, others empty it.
                 match model.contains_key(&key) {
