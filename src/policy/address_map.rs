@@ -1,110 +1,82 @@
-//! A map from addresses.
+//! What begins at an address.
 
-use super::hash;
+use hashbrown::HashTable;
 
-/// Values by address, in one table with linear probing (Knuth, TAOCP volume 3, section 6.4,
-/// algorithms L and R), so that finding one takes one line of the cache as a rule.
+use super::chain::{Chain, Id};
+
+/// Values by address. Two blocks never begin at one.
 #[derive(Debug)]
-pub(super) struct AddressMap<V> {
-    /// A power of two of slots, at most four fifths of them taken: what a smaller table saves in
-    /// misses of the cache is more than longer probes cost.
-    slots: Vec<Slot<V>>,
-    /// How far a hash is shifted to give a slot.
-    shift: u32,
-    len: usize,
-}
+pub(super) struct AddressMap<V>(HashTable<(u64, V)>);
 
-#[derive(Clone, Copy, Debug)]
-struct Slot<V> {
-    /// [`VACANT`] where there is none.
-    address: u64,
-    value: V,
-}
-
-/// No block begins at the last address.
-const VACANT: u64 = u64::MAX;
-
-impl<V: Copy + Default> Default for AddressMap<V> {
+impl<V> Default for AddressMap<V> {
     fn default() -> Self {
-        Self { slots: vacant_slots(64), shift: 32 - 6, len: 0 }
+        Self(HashTable::new())
     }
 }
 
-impl<V: Copy + Default> AddressMap<V> {
+impl<V: Copy> AddressMap<V> {
     pub(super) fn get(&self, address: u64) -> Option<V> {
-        self.find(address).map(|slot| self.slots[slot].value)
+        let entry = self.0.find(hash(address), |entry| entry.0 == address);
+        entry.map(|&(_, value)| value)
     }
 
     /// Adds a value under an address that has none.
     pub(super) fn insert(&mut self, address: u64, value: V) {
-        if 5 * (self.len + 1) > 4 * self.slots.len() {
-            let larger = vacant_slots(2 * self.slots.len());
-            self.shift -= 1;
-            let slots = std::mem::replace(&mut self.slots, larger);
-            slots.into_iter().filter(|slot| slot.address != VACANT).for_each(|slot| self.put(slot));
-        }
-        self.put(Slot { address, value });
-        self.len += 1;
+        self.0.insert_unique(hash(address), (address, value), |entry| hash(entry.0));
     }
 
     pub(super) fn remove(&mut self, address: u64) -> Option<V> {
-        let mut gap = self.find(address)?;
-        let value = self.slots[gap].value;
-        self.len -= 1;
-        // What was put off by the removed entry moves up.
-        let mut slot = gap;
-        loop {
-            slot = self.next(slot);
-            let other = self.slots[slot].address;
-            if other == VACANT {
-                break;
-            }
-            let is_put_off_by = |place: usize| slot.wrapping_sub(place) & (self.slots.len() - 1);
-            if is_put_off_by(self.home(other)) >= is_put_off_by(gap) {
-                self.slots[gap] = self.slots[slot];
-                gap = slot;
-            }
-        }
-        self.slots[gap].address = VACANT;
+        let entry = self.0.find_entry(hash(address), |entry| entry.0 == address).ok()?;
+        let ((_, value), _) = entry.remove();
         Some(value)
-    }
-
-    fn find(&self, address: u64) -> Option<usize> {
-        let mut slot = self.home(address);
-        loop {
-            match self.slots[slot].address {
-                VACANT => return None,
-                other if other == address => return Some(slot),
-                _ => slot = self.next(slot),
-            }
-        }
-    }
-
-    fn put(&mut self, entry: Slot<V>) {
-        let mut slot = self.home(entry.address);
-        while self.slots[slot].address != VACANT {
-            slot = self.next(slot);
-        }
-        self.slots[slot] = entry;
-    }
-
-    /// The slot that an address is put in where that is vacant.
-    fn home(&self, address: u64) -> usize {
-        (hash(address) >> self.shift) as usize
-    }
-
-    fn next(&self, slot: usize) -> usize {
-        (slot + 1) & (self.slots.len() - 1)
     }
 }
 
-fn vacant_slots<V: Copy + Default>(slots: usize) -> Vec<Slot<V>> {
-    vec![Slot { address: VACANT, value: V::default() }; slots]
+/// Blocks of a chain by address. It holds their indexes alone: the block, which is needed anyway,
+/// has the address.
+#[derive(Debug, Default)]
+pub(super) struct AddressIndex(HashTable<Id>);
+
+impl AddressIndex {
+    /// The block that begins at an address.
+    pub(super) fn get<T>(&self, blocks: &Chain<T>, address: u64) -> Option<Id> {
+        self.0.find(hash(address), |&id| blocks[id].address == address).copied()
+    }
+
+    /// Adds a block; no other begins where it does.
+    pub(super) fn insert<T>(&mut self, blocks: &Chain<T>, id: Id) {
+        self.0.insert_unique(hash(blocks[id].address), id, |&id| hash(blocks[id].address));
+    }
+
+    /// Removes the block that begins at an address.
+    pub(super) fn remove<T>(&mut self, blocks: &Chain<T>, address: u64) -> Option<Id> {
+        let is_it = |&id: &Id| blocks[id].address == address;
+        let (id, _) = self.0.find_entry(hash(address), is_it).ok()?.remove();
+        Some(id)
+    }
+
+    /// All of them, in no order.
+    #[cfg(test)]
+    pub(super) fn ids(&self) -> impl Iterator<Item = Id> {
+        self.0.iter().copied()
+    }
+}
+
+/// 2^64 over the golden ratio (Knuth, TAOCP volume 3, section 6.4).
+const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// A hash of an address of which all bits are as good as random ones: the table takes a slot from the
+/// low bits and a tag from the high ones. The low bits of an aligned address's product are 0: its
+/// high half makes up for them.
+fn hash(address: u64) -> u64 {
+    let product = u128::from(address) * u128::from(MULTIPLIER);
+    let folded = product as u64 ^ (product >> 64) as u64;
+    (folded ^ folded >> 32).wrapping_mul(MULTIPLIER)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
+    use std::collections::{HashMap, HashSet};
 
     use proptest::prelude::*;
 
@@ -112,45 +84,48 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_map(
+        fn they_are_maps(
             shift in 0..40u32,
             steps in prop::collection::vec((any::<bool>(), 0..300u64), 1..2000),
         ) {
             let mut map = AddressMap::default();
+            let (mut blocks, mut index) = (Chain::default(), AddressIndex::default());
             let mut model = HashMap::new();
-            for (n, (inserts, number)) in steps.into_iter().enumerate() {
+            for (inserts, number) in steps {
                 let address = number << shift;
                 prop_assert_eq!(map.get(address), model.get(&address).copied());
                 if inserts && !model.contains_key(&address) {
-                    model.insert(address, n);
-                    map.insert(address, n);
+                    let id = blocks.add(address, 1, ());
+                    model.insert(address, id);
+                    map.insert(address, id);
+                    index.insert(&blocks, id);
                 } else {
-                    prop_assert_eq!(map.remove(address), model.remove(&address));
+                    let id = model.remove(&address);
+                    prop_assert_eq!(index.remove(&blocks, address), id);
+                    prop_assert_eq!(map.remove(address), id);
+                    id.into_iter().for_each(|id| blocks.remove(id));
                 }
-                prop_assert_eq!(map.len, model.len());
+                prop_assert_eq!(index.ids().count(), model.len());
             }
             for number in 0..300 {
                 let address = number << shift;
-                prop_assert_eq!(map.get(address), model.get(&address).copied());
+                let id = model.get(&address).copied();
+                prop_assert_eq!((map.get(address), index.get(&blocks, address)), (id, id));
             }
         }
     }
 
     #[test]
     fn aligned_addresses_are_spread() {
-        for shift in [0, 8, 12, 16, 21, 30] {
-            let mut map = AddressMap::default();
-            for number in 0..40_000u64 {
-                map.insert((7 << 40) + (number << shift), ());
-            }
-            let put_off = |(slot, entry): (usize, &Slot<()>)| {
-                slot.wrapping_sub(map.home(entry.address)) & (map.slots.len() - 1)
-            };
-            let slots = map.slots.iter().enumerate();
-            let taken = slots.filter(|(_, entry)| entry.address != VACANT);
-            let total: usize = taken.map(put_off).sum();
-            // Knuth's mean for random hashes at this load, 0.61, is 0.8 an entry.
-            assert!(total < 40_000, "2^{shift}: {total}");
+        const COUNT: u64 = 40_000;
+        for shift in [0, 8, 9, 12, 16, 20, 21, 24, 30] {
+            let hashes = (0..COUNT).map(|number| hash((7 << 40) + (number << shift)));
+            // What 2^16 slots and 7 bits of tag see of them.
+            let slots: HashSet<u64> = hashes.clone().map(|hash| hash & 0xFFFF).collect();
+            let tags: HashSet<u64> = hashes.map(|hash| hash >> 57).collect();
+            // At random 65,536 (1 - exp(-40,000 / 65,536)) slots, which is 29,940, are taken.
+            assert!(slots.len() > 29_500, "2^{shift}: {} slots", slots.len());
+            assert_eq!(tags.len(), 128, "2^{shift}");
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::address_index::AddressIndex;
 use super::by_size::{BySize, Key};
 use super::chain::{Chain, Id, Link, NONE};
 use super::{
-    Block, Growth, Hole, HoleOrder, Params, ParamsError, Policy, PolicyError, Region, Source, Usage,
+    AddressIndex, Block, Growth, Hole, HoleOrder, Params, ParamsError, Policy, PolicyError, Region,
+    Source, Usage,
 };
 
 /// Best fit (Knuth, TAOCP volume 1, section 2.5): the shortest hole that holds the request, of equal
@@ -195,7 +195,7 @@ impl<S: Source + Send> Policy for BestFit<S> {
         let block = &mut self.blocks[id];
         block.tag = requested_bytes;
         let address = block.address;
-        self.live.insert(address, id);
+        self.live.insert(&self.blocks, id);
         self.usage.add(requested_bytes, rounded_bytes);
         Ok(Block { address, requested_bytes, rounded_bytes })
     }

@@ -1,5 +1,7 @@
 //! Free blocks ordered by size and address.
 
+use std::hint::select_unpredictable;
+
 use super::chain::{Id, Link, NONE};
 
 /// Blocks of a leaf.
@@ -82,12 +84,10 @@ impl BySize {
         match self.bins[bin][..] {
             [] => {
                 self.taken[bin / 64] |= 1 << (bin % 64);
-                self.add_leaf(bin, 0, Leaf::new(&[(key, id)]));
+                self.add_leaf(bin, 0).push(key, id);
             }
             [leaf] if self.leaves[leaf as usize].len < LEAF => {
-                let leaf = &mut self.leaves[leaf as usize];
-                leaf.put(leaf.len, key, id);
-                leaf.len += 1;
+                self.leaves[leaf as usize].push(key, id);
             }
             [leaf] => {
                 self.leaves[leaf as usize].sort();
@@ -103,7 +103,7 @@ impl BySize {
         if leaf.len == LEAF {
             let half = leaf.split();
             let least = half.keys[0];
-            self.add_leaf(bin, index + 1, half);
+            *self.add_leaf(bin, index + 1) = half;
             index += usize::from(least <= key);
         }
         let leaf = self.leaf_mut(bin, index);
@@ -214,26 +214,27 @@ impl BySize {
         &mut self.leaves[self.bins[bin][index] as usize]
     }
 
-    fn add_leaf(&mut self, bin: usize, index: usize, leaf: Leaf) {
-        let number = match self.vacant.pop() {
-            Some(number) => {
-                self.leaves[number as usize] = leaf;
-                number
-            }
-            None => {
-                self.leaves.push(leaf);
-                (self.leaves.len() - 1) as u32
-            }
-        };
+    /// A new leaf, empty.
+    fn add_leaf(&mut self, bin: usize, index: usize) -> &mut Leaf {
+        let number = self.vacant.pop().unwrap_or_else(|| {
+            self.leaves.push(Leaf::default());
+            (self.leaves.len() - 1) as u32
+        });
         self.bins[bin].insert(index, number);
+        &mut self.leaves[number as usize]
+    }
+}
+
+impl Default for Leaf {
+    fn default() -> Self {
+        Self { len: 0, keys: [Key(0); LEAF], ids: [NONE; LEAF] }
     }
 }
 
 impl Leaf {
-    fn new(blocks: &[(Key, Id)]) -> Self {
-        let mut leaf = Self { len: blocks.len(), keys: [Key(0); LEAF], ids: [NONE; LEAF] };
-        blocks.iter().enumerate().for_each(|(slot, &(key, id))| leaf.put(slot, key, id));
-        leaf
+    fn push(&mut self, key: Key, id: Id) {
+        self.put(self.len, key, id);
+        self.len += 1;
     }
 
     fn put(&mut self, slot: usize, key: Key, id: Id) {
@@ -250,8 +251,7 @@ impl Leaf {
 
     /// Takes the upper half of a full leaf away, into another.
     fn split(&mut self) -> Self {
-        let mut half = Self::new(&[]);
-        half.len = LEAF - LEAF / 2;
+        let mut half = Self { len: LEAF - LEAF / 2, ..Self::default() };
         half.keys[..half.len].copy_from_slice(&self.keys[LEAF / 2..]);
         half.ids[..half.len].copy_from_slice(&self.ids[LEAF / 2..]);
         self.len = LEAF / 2;
@@ -260,13 +260,13 @@ impl Leaf {
 
     /// Where the least key from this one on stands, in whatever order.
     fn least_from(&self, key: Key) -> Option<usize> {
-        let mut least = (Key(u128::MAX), None);
+        let (mut least, mut at) = (Key(u128::MAX), LEAF);
         for (slot, &other) in self.keys[..self.len].iter().enumerate() {
-            if key <= other && other <= least.0 {
-                least = (other, Some(slot));
-            }
+            let is_nearer = (key <= other) & (other <= least);
+            least = select_unpredictable(is_nearer, other, least);
+            at = select_unpredictable(is_nearer, slot, at);
         }
-        least.1
+        (at < LEAF).then_some(at)
     }
 
     fn slot_for(&self, key: Key) -> usize {

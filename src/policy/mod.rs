@@ -4,7 +4,6 @@
 //! for is *requested*, what its block takes *rounded*, what the policy holds of the source
 //! *reserved*; free ranges inside what is reserved are *holes*.
 
-mod address_index;
 mod address_map;
 mod best_fit;
 mod buddy;
@@ -43,15 +42,8 @@ pub use size_classes::SizeClasses;
 pub use slab::Slab;
 pub use source::{Region, Source, SourceError};
 
-use address_map::AddressMap;
+use address_map::{AddressIndex, AddressMap};
 use thiserror::Error;
-
-/// Multiplied by 2^64 over the golden ratio and folded: the high bits of the low half depend on all
-/// bits of the address (Knuth, TAOCP volume 3, 6.4), and the high half breaks up even steps.
-fn hash(address: u64) -> u32 {
-    let product = u128::from(address) * 0x9E37_79B9_7F4A_7C15;
-    ((product as u64 >> 32) ^ (product >> 64) as u64) as u32
-}
 
 /// A live block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

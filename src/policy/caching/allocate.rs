@@ -182,7 +182,7 @@ impl<S: Source> Caching<S> {
         block.tag.requested_bytes = request.requested_bytes;
         let address = block.address;
         let rounded_bytes = block.bytes;
-        self.live.insert(address, id);
+        self.live.insert(&self.blocks, id);
         self.live_requested_bytes += request.requested_bytes;
         let statistics = &mut self.statistics;
         statistics.allocated_blocks.add(1);

@@ -36,8 +36,7 @@ pub use statistics::{Level, Statistics};
 
 use std::collections::BTreeSet;
 
-use super::address_index::AddressIndex;
-use super::{Block, Hole, HoleOrder, Policy, PolicyError, Source, Usage};
+use super::{AddressIndex, Block, Hole, HoleOrder, Policy, PolicyError, Source, Usage};
 use blocks::{Blocks, Segments};
 use events::Events;
 use pool::Pools;
