@@ -3,7 +3,7 @@
 use super::churn::Churn;
 use super::metrics::median_bytes;
 use super::{Aged, HarnessError, Reached, Recipe, Stop};
-use crate::policy::{HoleOrder, Policy};
+use crate::policy::Policy;
 
 /// The share of its occupancy that a policy has to reach when it is filled, in percent.
 const LEAST_FILL_PERCENT: u128 = 97;
@@ -126,9 +126,7 @@ fn wear(churn: &mut Churn<'_>, recipe: &Recipe) -> Result<(Stop, u64), HarnessEr
 
 /// The byte-weighted median of all free ranges: holes, and what the source still has as one.
 fn median_free_bytes(policy: &dyn Policy, heap_bytes: u64) -> u64 {
-    // In any order: this one asks no policy to sort.
-    let holes = policy.holes(HoleOrder::FreeList);
-    let untaken = heap_bytes.saturating_sub(policy.usage().reserved_bytes);
-    let lengths: Vec<u64> = holes.iter().map(|hole| hole.bytes).chain([untaken]).collect();
+    let mut lengths = policy.hole_bytes();
+    lengths.push(heap_bytes.saturating_sub(policy.usage().reserved_bytes));
     median_bytes(&lengths).unwrap_or(0)
 }

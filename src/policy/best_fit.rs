@@ -223,6 +223,10 @@ impl<S: Source + Send> Policy for BestFit<S> {
         holes
     }
 
+    fn hole_bytes(&self) -> Vec<u64> {
+        self.holes.lengths().collect()
+    }
+
     fn release_unused(&mut self) -> Result<u64, PolicyError> {
         let mut released_bytes = 0;
         // What is left behind a region is a hole of its own, in which the next one may lie.

@@ -31,9 +31,13 @@ impl Key {
         Self::new(bytes, 0)
     }
 
+    fn bytes(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
     /// The bin of its size: 32 of equal width to a doubling, single sizes below.
     fn bin(self) -> usize {
-        let bytes = (self.0 >> 64) as u64;
+        let bytes = self.bytes();
         match bytes.checked_ilog2().and_then(|doubling| doubling.checked_sub(STEPS_LOG2)) {
             None => bytes as usize,
             Some(shift) => ((shift as usize) << STEPS_LOG2) + (bytes >> shift) as usize,
@@ -163,6 +167,11 @@ impl BySize {
     pub(super) fn iter_from(&self, key: Key) -> impl Iterator<Item = Id> {
         let places = std::iter::successors(self.from(key), |&place| self.after(place));
         places.map(|place| self.id(place))
+    }
+
+    /// The sizes of all blocks, in no order.
+    pub(super) fn lengths(&self) -> impl Iterator<Item = u64> {
+        self.leaves.iter().flat_map(|leaf| leaf.keys[..leaf.len].iter().map(|key| key.bytes()))
     }
 
     fn key(&self, place: Place) -> Key {

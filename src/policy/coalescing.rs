@@ -138,6 +138,10 @@ impl<S: Source + Send, F: Search> Policy for Coalescing<S, F> {
         }
     }
 
+    fn hole_bytes(&self) -> Vec<u64> {
+        self.holes.lengths()
+    }
+
     fn release_unused(&mut self) -> Result<u64, PolicyError> {
         let (mut released_bytes, mut from) = (0, 0);
         while let Some((around, region)) = self.unused_from(from) {

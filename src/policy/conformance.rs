@@ -52,6 +52,12 @@ impl Checked {
 
     fn state(&self) -> State {
         let holes = |order| self.policy.holes(order);
+        let sorted = |mut lengths: Vec<u64>| {
+            lengths.sort_unstable();
+            lengths
+        };
+        let lengths = holes(HoleOrder::Address).iter().map(|hole| hole.bytes).collect();
+        assert_eq!(sorted(self.policy.hole_bytes()), sorted(lengths));
         let free_bytes = self.source.lock().free_bytes();
         (self.policy.usage(), holes(HoleOrder::Address), holes(HoleOrder::FreeList), free_bytes)
     }

@@ -35,6 +35,11 @@ impl Holes {
         self.0.entries().into_iter().map(Hole::from).collect()
     }
 
+    /// Lengths of all holes, in no order.
+    pub(super) fn lengths(&self) -> Vec<u64> {
+        self.0.lengths()
+    }
+
     /// Takes the first `bytes` bytes out of a hole: what is left of it.
     pub(super) fn take(&mut self, Found { hole, place }: Found, bytes: u64) -> Option<Hole> {
         if hole.bytes == bytes {

@@ -174,6 +174,12 @@ pub trait Policy: Send {
     /// Every hole, in an order. Neighbouring holes that the policy would not merge are two.
     fn holes(&self, order: HoleOrder) -> Vec<Hole>;
 
+    /// The lengths of all holes in bytes, in no order: what an ageing heap is asked for again and
+    /// again.
+    fn hole_bytes(&self) -> Vec<u64> {
+        self.holes(HoleOrder::FreeList).iter().map(|hole| hole.bytes).collect()
+    }
+
     /// Bytes of the regions that hold no live block and could go back to the source, and their
     /// return. A policy that never returns memory returns 0.
     ///

@@ -193,6 +193,16 @@ impl<S: Source + Send> Policy for SizeClasses<S> {
         holes
     }
 
+    fn hole_bytes(&self) -> Vec<u64> {
+        let mut lengths = self.pages.hole_bytes();
+        for run in (0..CLASSES).flat_map(|class| self.open.nodes(class)) {
+            let Run { class, fresh, freed, .. } = &self.runs[run as usize];
+            let blocks = freed.len() + (class.run_blocks() - fresh) as usize;
+            lengths.extend(std::iter::repeat_n(class.units * self.unit_bytes(), blocks));
+        }
+        lengths
+    }
+
     fn release_unused(&mut self) -> Result<u64, PolicyError> {
         self.pages.release_unused()
     }

@@ -106,6 +106,11 @@ impl Tree {
         leaves.flat_map(|leaf| leaf.entries().map(|(entry, ())| entry)).collect()
     }
 
+    /// Lengths of all ranges, in no order.
+    pub(super) fn lengths(&self) -> Vec<u64> {
+        self.leaves.lengths()
+    }
+
     /// Adds a range under a key that is not there yet.
     pub(super) fn insert(&mut self, entry: Entry) {
         if self.is_full(0, self.root) {

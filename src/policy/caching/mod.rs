@@ -231,6 +231,11 @@ impl<S: Source + Send> Policy for Caching<S> {
         holes
     }
 
+    fn hole_bytes(&self) -> Vec<u64> {
+        let lists = (0..self.pools.len()).flat_map(|pool| self.pools.lists(pool));
+        lists.flat_map(|list| list.free.lengths()).collect()
+    }
+
     fn release_unused(&mut self) -> Result<u64, PolicyError> {
         let before = self.held_bytes;
         self.release_cache().map_err(PolicyError::Source)?;

@@ -190,6 +190,15 @@ impl<B: Copy + Default> Pages<B> {
         self.get(number).bound()
     }
 
+    /// Lengths in all pages; free ones are empty.
+    pub(super) fn lengths(&self) -> Vec<u64> {
+        self.pages
+            .iter()
+            .flat_map(|page| &page.longest.as_flattened()[..page.len])
+            .copied()
+            .collect()
+    }
+
     pub(super) fn get(&self, number: u32) -> &Page<B> {
         &self.pages[number as usize]
     }
