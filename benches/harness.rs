@@ -13,24 +13,26 @@ use fragbench::policy::{
 };
 
 /// Policies that hand out any size.
-const POLICIES: [PolicyName; 5] = [
+const POLICIES: [PolicyName; 6] = [
     PolicyName::FirstFit,
     PolicyName::BestFit,
     PolicyName::NextFit,
     PolicyName::Buddy,
     PolicyName::SizeClasses,
+    PolicyName::Caching,
 ];
 
-/// Heaps of some 10,000 blocks, which fit into the caches of a core, and of some 100,000.
-const SMALL_BYTES: u64 = 128 << 20;
+/// Heaps of some 8,000 live blocks, which fit into the caches of a core, and of some 130,000.
+const SMALL_BYTES: u64 = 16 << 20;
 const LARGE_BYTES: u64 = 1 << 30;
 
 fn main() {
-    let heap_bytes = |bytes: u64| if is_measured() { bytes } else { 16 << 20 };
+    let large_bytes = if is_measured() { LARGE_BYTES } else { SMALL_BYTES };
     let mut criterion = Criterion::default().sample_size(10).configure_from_args();
-    bench_age(&mut criterion, "harness/age", heap_bytes(SMALL_BYTES), &POLICIES);
-    bench_age(&mut criterion, "harness/age_large", heap_bytes(LARGE_BYTES), &POLICIES[..1]);
-    bench_layouts(&mut criterion, heap_bytes(LARGE_BYTES));
+    bench_age_nothing(&mut criterion);
+    bench_age(&mut criterion, "harness/age", SMALL_BYTES, &POLICIES);
+    bench_age(&mut criterion, "harness/age_large", large_bytes, &POLICIES[..1]);
+    bench_layouts(&mut criterion, large_bytes);
     bench_situations(&mut criterion);
     criterion.final_summary();
 }
@@ -56,13 +58,19 @@ fn aged(mut policy: Box<dyn Policy>, heap_bytes: u64) -> Aged {
     age(&mut *policy, &recipe(heap_bytes)).expect("the heap holds it")
 }
 
+fn bench_age_nothing(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("harness/age");
+    group.throughput(Throughput::Elements(recipe(SMALL_BYTES).limit_operations));
+    group.bench_function("nothing", |bencher| {
+        let fresh = || Box::new(Counter::default());
+        bencher.iter_batched(fresh, |policy| aged(policy, SMALL_BYTES), BatchSize::PerIteration);
+    });
+    group.finish();
+}
+
 fn bench_age(criterion: &mut Criterion, group: &str, heap_bytes: u64, policies: &[PolicyName]) {
     let mut group = criterion.benchmark_group(group);
     group.throughput(Throughput::Elements(recipe(heap_bytes).limit_operations));
-    group.bench_function("nothing", |bencher| {
-        let fresh = || Box::new(Counter::default());
-        bencher.iter_batched(fresh, |policy| aged(policy, heap_bytes), BatchSize::PerIteration);
-    });
     for name in policies {
         group.bench_function(name.name(), |bencher| {
             let fresh = || policy(*name, heap_bytes);
@@ -88,9 +96,10 @@ fn bench_layouts(criterion: &mut Criterion, heap_bytes: u64) {
 
 fn bench_situations(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("harness/situation");
-    let small =
-        ["embedding:rows=100000,lookups=10000", "kv_cache:layers=2", "null_mask:rows=100000"];
-    let texts = if is_measured() { ["embedding", "kv_cache", "null_mask"] } else { small };
+    let texts = match is_measured() {
+        true => ["embedding", "kv_cache"],
+        false => ["embedding:rows=100000,lookups=10000", "kv_cache:layers=2"],
+    };
     for text in texts {
         let preset: Preset = text.parse().expect("a situation");
         let fragments = preset.situation(1).expect("it can be").extents.fragments().len();

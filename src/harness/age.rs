@@ -126,7 +126,7 @@ fn wear(churn: &mut Churn<'_>, recipe: &Recipe) -> Result<(Stop, u64), HarnessEr
 
 /// The byte-weighted median of all free ranges: holes, and what the source still has as one.
 fn median_free_bytes(policy: &dyn Policy, heap_bytes: u64) -> u64 {
-    let mut lengths = policy.hole_bytes();
+    let mut lengths = policy.hole_lengths();
     lengths.push(heap_bytes.saturating_sub(policy.usage().reserved_bytes));
     median_bytes(&lengths).unwrap_or(0)
 }

@@ -223,7 +223,7 @@ impl<S: Source + Send> Policy for BestFit<S> {
         holes
     }
 
-    fn hole_bytes(&self) -> Vec<u64> {
+    fn hole_lengths(&self) -> Vec<u64> {
         self.holes.lengths().collect()
     }
 

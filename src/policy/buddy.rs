@@ -223,11 +223,6 @@ impl<S: Source + Send> Policy for Buddy<S> {
         holes
     }
 
-    fn hole_bytes(&self) -> Vec<u64> {
-        let blocks = (0..ORDERS).map(|order| std::iter::repeat_n(1 << order, self.free.len(order)));
-        blocks.flatten().collect()
-    }
-
     fn release_unused(&mut self) -> Result<u64, PolicyError> {
         let mut released_bytes = 0;
         for number in 0..self.regions.len() as u32 {

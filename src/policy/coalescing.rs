@@ -138,7 +138,7 @@ impl<S: Source + Send, F: Search> Policy for Coalescing<S, F> {
         }
     }
 
-    fn hole_bytes(&self) -> Vec<u64> {
+    fn hole_lengths(&self) -> Vec<u64> {
         self.holes.lengths()
     }
 

@@ -50,14 +50,18 @@ impl Checked {
         if self.name == PolicyName::Slab { BLOCK } else { 512 << 10 }
     }
 
+    fn check_lengths(&self) {
+        let holes = self.policy.holes(HoleOrder::Address);
+        let mut listed: Vec<u64> = holes.iter().map(|hole| hole.bytes).collect();
+        let mut lengths = self.policy.hole_lengths();
+        listed.sort_unstable();
+        lengths.sort_unstable();
+        assert_eq!(lengths, listed);
+    }
+
     fn state(&self) -> State {
         let holes = |order| self.policy.holes(order);
-        let sorted = |mut lengths: Vec<u64>| {
-            lengths.sort_unstable();
-            lengths
-        };
-        let lengths = holes(HoleOrder::Address).iter().map(|hole| hole.bytes).collect();
-        assert_eq!(sorted(self.policy.hole_bytes()), sorted(lengths));
+        self.check_lengths();
         let free_bytes = self.source.lock().free_bytes();
         (self.policy.usage(), holes(HoleOrder::Address), holes(HoleOrder::FreeList), free_bytes)
     }

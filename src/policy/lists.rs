@@ -8,7 +8,6 @@ const NONE: u32 = u32::MAX;
 #[derive(Default)]
 pub(super) struct Lists {
     first: Vec<u32>,
-    lens: Vec<usize>,
     links: Vec<Link>,
 }
 
@@ -21,12 +20,7 @@ struct Link {
 impl Lists {
     /// So many lists, all empty.
     pub(super) fn new(lists: usize) -> Self {
-        Self { first: vec![NONE; lists], lens: vec![0; lists], links: Vec::new() }
-    }
-
-    /// How many nodes are on a list.
-    pub(super) fn len(&self, list: usize) -> usize {
-        self.lens[list]
+        Self { first: vec![NONE; lists], links: Vec::new() }
     }
 
     /// The first node of a list.
@@ -39,7 +33,6 @@ impl Lists {
         if node as usize >= self.links.len() {
             self.links.resize(node as usize + 1, Link { before: NONE, after: NONE });
         }
-        self.lens[list] += 1;
         let after = std::mem::replace(&mut self.first[list], node);
         self.links[node as usize] = Link { before: NONE, after };
         if after != NONE {
@@ -49,7 +42,6 @@ impl Lists {
 
     /// Takes a node off the list that it is on.
     pub(super) fn remove(&mut self, list: usize, node: u32) {
-        self.lens[list] -= 1;
         let Link { before, after } = self.links[node as usize];
         match before {
             NONE => self.first[list] = after,
@@ -86,7 +78,6 @@ mod tests {
         lists.remove(0, 1);
         lists.push(0, 5);
         assert_eq!(all(&lists), [5, 0]);
-        assert_eq!((lists.len(0), lists.len(1)), (2, 1));
         lists.remove(0, 0);
         lists.remove(0, 5);
         assert_eq!((lists.first(0), lists.first(1)), (None, Some(4)));

@@ -174,9 +174,9 @@ pub trait Policy: Send {
     /// Every hole, in an order. Neighbouring holes that the policy would not merge are two.
     fn holes(&self, order: HoleOrder) -> Vec<Hole>;
 
-    /// The lengths of all holes in bytes, in no order: what an ageing heap is asked for again and
-    /// again.
-    fn hole_bytes(&self) -> Vec<u64> {
+    /// The lengths of all holes in bytes, in no order, which costs less than to list them. An ageing
+    /// heap is asked for them again and again.
+    fn hole_lengths(&self) -> Vec<u64> {
         self.holes(HoleOrder::FreeList).iter().map(|hole| hole.bytes).collect()
     }
 

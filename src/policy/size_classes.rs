@@ -193,8 +193,8 @@ impl<S: Source + Send> Policy for SizeClasses<S> {
         holes
     }
 
-    fn hole_bytes(&self) -> Vec<u64> {
-        let mut lengths = self.pages.hole_bytes();
+    fn hole_lengths(&self) -> Vec<u64> {
+        let mut lengths = self.pages.hole_lengths();
         for run in (0..CLASSES).flat_map(|class| self.open.nodes(class)) {
             let Run { class, fresh, freed, .. } = &self.runs[run as usize];
             let blocks = freed.len() + (class.run_blocks() - fresh) as usize;

@@ -169,10 +169,6 @@ impl<S: Source + Send> Policy for Slab<S> {
         holes
     }
 
-    fn hole_bytes(&self) -> Vec<u64> {
-        vec![self.block_bytes; self.free.len() + self.fresh.blocks as usize]
-    }
-
     fn release_unused(&mut self) -> Result<u64, PolicyError> {
         let mut released_bytes = 0;
         let mut result = Ok(());

@@ -231,7 +231,7 @@ impl<S: Source + Send> Policy for Caching<S> {
         holes
     }
 
-    fn hole_bytes(&self) -> Vec<u64> {
+    fn hole_lengths(&self) -> Vec<u64> {
         let lists = (0..self.pools.len()).flat_map(|pool| self.pools.lists(pool));
         lists.flat_map(|list| list.free.lengths()).collect()
     }
