@@ -117,9 +117,7 @@ fn wear(churn: &mut Churn<'_>, recipe: &Recipe) -> Result<(Stop, u64), HarnessEr
         }
         let pause = (worn / 8).max(live_blocks / 64).max(1);
         let next = (churn.operations + pause).min(recipe.limit_operations);
-        while churn.operations < next {
-            churn.step()?;
-        }
+        churn.run_to(next)?;
         churn.refill()?;
     }
 }

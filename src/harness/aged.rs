@@ -1,7 +1,7 @@
 //! An aged heap, and the layouts that lie in it.
 
 use super::churn::Churn;
-use super::lives::Live;
+use super::program::Live;
 use super::{HarnessError, Reached, Recipe};
 use crate::layout::{Extents, Fragment, LEAST_UNIT_BYTES, UNIT_BYTES};
 use crate::policy::{Hole, HoleOrder};

@@ -1,17 +1,19 @@
-//! The program that ages a heap: it allocates and frees, and knows what lives.
+//! A program that runs on a policy.
+
+use std::hint::black_box;
 
 use super::HarnessError;
-use super::distribution::{Class, Distribution, Lifetime, Sampler};
-use super::lives::{Blocks, Live};
+use super::distribution::{Class, Distribution, Lifetime};
+use super::program::{Call, Live, Program};
 use crate::policy::{Policy, PolicyError};
 
-/// Sizes in a row that do not fit what is left of a class's share, after which it counts as full.
-const MISFITS_IN_A_ROW: u32 = 8;
+/// Calls that are worked out ahead of the policy, about.
+const CALLS_AHEAD: usize = 64;
 
 /// The address of a block that the policy refused: it lives elsewhere.
 const ELSEWHERE: u64 = u64::MAX;
 
-/// A program: what of it lives, how it goes on. Every step is O(1), whatever lives.
+/// A program and the policy that serves it.
 ///
 /// A block that the policy refuses lives elsewhere until it ends, as data that were spilled to a
 /// host's memory: so sizes and lifetimes stay those of the distribution, and what the policy cannot
@@ -20,23 +22,13 @@ pub(super) struct Churn<'a> {
     policy: &'a mut dyn Policy,
     distribution: Distribution,
     scale_shift: i32,
-    sampler: Sampler,
-    /// Draws of the classes whose blocks end.
-    draws: Vec<u64>,
-    classes: Vec<Books>,
-    ended: Vec<Live>,
-    made: u64,
+    program: Program,
+    /// Those that the policy has not seen yet.
+    calls: Vec<Call>,
     /// Calls of the policy, refused ones among them.
     pub(super) operations: u64,
     /// Allocations that the policy refused for want of memory.
     pub(super) refusals: u64,
-}
-
-/// What lives of one class.
-struct Books {
-    budget_bytes: u64,
-    live_bytes: u64,
-    blocks: Blocks,
 }
 
 impl<'a> Churn<'a> {
@@ -48,26 +40,9 @@ impl<'a> Churn<'a> {
         scale_shift: i32,
         key: u64,
     ) -> Self {
-        let sampler = Sampler::new(distribution, scale_shift, key);
-        let draws = sampler.draws(|_, class| class.lifetime != Lifetime::Lasting);
-        let books = |class: &Class| Books {
-            budget_bytes: (u128::from(live_bytes) * u128::from(class.live_percent) / 100) as u64,
-            live_bytes: 0,
-            blocks: Blocks::new(class.lifetime),
-        };
-        let classes = distribution.classes().iter().map(books).collect();
-        Self {
-            policy,
-            distribution,
-            scale_shift,
-            sampler,
-            draws,
-            classes,
-            ended: Vec::new(),
-            made: 0,
-            operations: 0,
-            refusals: 0,
-        }
+        let program = Program::new(distribution, live_bytes, scale_shift, key);
+        let calls = Vec::new();
+        Self { policy, distribution, scale_shift, program, calls, operations: 0, refusals: 0 }
     }
 
     /// Allocates until every class has its share.
@@ -82,72 +57,77 @@ impl<'a> Churn<'a> {
     }
 
     fn fill_those(&mut self, is_filled: impl Fn(&Class) -> bool) -> Result<(), HarnessError> {
-        let mut misfits = vec![0; self.classes.len()];
-        let mut draws = self.sampler.draws(|_, class| is_filled(class));
-        while let Some(class) = self.sampler.class(&draws) {
-            let bytes = self.sampler.size(class);
-            let books = &self.classes[class];
-            if books.live_bytes + bytes <= books.budget_bytes {
-                misfits[class] = 0;
-                self.allocate(class, bytes)?;
-                continue;
+        let mut filling = self.program.filling(is_filled);
+        while self.program.fill(&mut filling, &mut self.calls) {
+            if self.calls.len() >= CALLS_AHEAD {
+                self.serve()?;
             }
-            misfits[class] += 1;
-            if misfits[class] == MISFITS_IN_A_ROW {
-                draws = self
-                    .sampler
-                    .draws(|number, class| is_filled(class) && misfits[number] < MISFITS_IN_A_ROW);
+        }
+        self.serve()
+    }
+
+    /// Goes on until the operations are at least so many, and ends with a whole step of the program.
+    pub(super) fn run_to(&mut self, operations: u64) -> Result<(), HarnessError> {
+        while self.operations < operations {
+            // No step is worked out that would not be run: a call is one operation, or none where
+            // the block lives elsewhere.
+            let left = usize::try_from(operations - self.operations).unwrap_or(usize::MAX);
+            while self.calls.len() < left.min(CALLS_AHEAD) {
+                self.program.step(&mut self.calls);
             }
+            self.serve()?;
         }
         Ok(())
     }
 
-    /// Allocates one block, after freeing of its class what has to go for it.
-    pub(super) fn step(&mut self) -> Result<(), HarnessError> {
-        let Some(class) = self.sampler.class(&self.draws) else { return Ok(()) };
-        let bytes = self.sampler.size(class);
-        while self.classes[class].is_full_for(bytes) {
-            self.classes[class].blocks.end_some(&mut self.sampler, &mut self.ended);
-            self.free_ended(class)?;
+    /// Has the policy serve all calls that are worked out.
+    fn serve(&mut self) -> Result<(), HarnessError> {
+        let calls = std::mem::take(&mut self.calls);
+        // Looks at the blocks that will be freed, whose books are anywhere: memory is waited for once
+        // and not for one after the other.
+        for call in &calls {
+            if let &Call::Free { slot } = call {
+                black_box(self.policy.is_live(self.program.address(slot)));
+            }
         }
-        self.allocate(class, bytes)
+        for &call in &calls {
+            match call {
+                Call::Allocate { slot, bytes } => {
+                    let address = self.allocate(bytes)?;
+                    self.program.set_address(slot, address);
+                }
+                Call::Free { slot } => self.free(self.program.address(slot))?,
+            }
+        }
+        self.calls = calls;
+        self.calls.clear();
+        Ok(())
     }
 
-    fn allocate(&mut self, class: usize, bytes: u64) -> Result<(), HarnessError> {
+    fn allocate(&mut self, bytes: u64) -> Result<u64, HarnessError> {
         self.operations += 1;
-        let address = match self.policy.allocate(bytes) {
-            Ok(block) => block.address,
+        match self.policy.allocate(bytes) {
+            Ok(block) => Ok(block.address),
             Err(PolicyError::OutOfMemory { .. }) => {
                 self.refusals += 1;
-                ELSEWHERE
+                Ok(ELSEWHERE)
             }
-            Err(refusal @ PolicyError::Size { .. }) => {
-                return Err(HarnessError::Sizes {
-                    policy: self.policy.name(),
-                    distribution: self.distribution.name(),
-                    largest_bytes: self.distribution.largest_bytes(self.scale_shift),
-                    refusal,
-                });
-            }
-            Err(failure) => return Err(self.failed(failure)),
-        };
-        let live = Live { address, requested_bytes: bytes, made: self.made };
-        self.made += 1;
-        let books = &mut self.classes[class];
-        books.live_bytes += bytes;
-        books.blocks.add(live, &mut self.sampler);
-        Ok(())
+            Err(refusal @ PolicyError::Size { .. }) => Err(HarnessError::Sizes {
+                policy: self.policy.name(),
+                distribution: self.distribution.name(),
+                largest_bytes: self.distribution.largest_bytes(self.scale_shift),
+                refusal,
+            }),
+            Err(failure) => Err(self.failed(failure)),
+        }
     }
 
-    fn free_ended(&mut self, class: usize) -> Result<(), HarnessError> {
-        while let Some(live) = self.ended.pop() {
-            self.classes[class].live_bytes -= live.requested_bytes;
-            if live.address != ELSEWHERE {
-                self.operations += 1;
-                self.policy.free(live.address).map_err(|failure| self.failed(failure))?;
-            }
+    fn free(&mut self, address: u64) -> Result<(), HarnessError> {
+        if address == ELSEWHERE {
+            return Ok(());
         }
-        Ok(())
+        self.operations += 1;
+        self.policy.free(address).map_err(|failure| self.failed(failure))
     }
 
     fn failed(&self, failure: PolicyError) -> HarnessError {
@@ -161,23 +141,16 @@ impl<'a> Churn<'a> {
 
     /// All live blocks of the policy in the order in which they were made.
     pub(super) fn into_live(self) -> Vec<Live> {
-        let all = self.classes.into_iter().flat_map(|books| books.blocks.into_all());
-        let mut live: Vec<Live> = all.filter(|live| live.address != ELSEWHERE).collect();
-        live.sort_unstable_by_key(|live| live.made);
+        let mut live = self.program.into_live();
+        live.retain(|live| live.address != ELSEWHERE);
         live
-    }
-}
-
-impl Books {
-    /// Whether a block has to wait until another ends; a block beyond the whole share does not.
-    #[inline]
-    fn is_full_for(&self, bytes: u64) -> bool {
-        self.live_bytes > 0 && self.live_bytes + bytes > self.budget_bytes
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::lives::{Blocks, Slot};
+    use super::super::program::Books;
     use super::*;
     use crate::policy::{FirstFit, Growth, Params, Placement, SimulatedSource};
 
@@ -193,22 +166,22 @@ mod tests {
             let mut churn = Churn::new(&mut policy, distribution, live_bytes, shift, 3);
             churn.fill().unwrap();
             let lasting = |churn: &Churn<'_>| {
-                let made = |books: &Books| match &books.blocks {
-                    Blocks::Lasting(blocks) => blocks.iter().map(|live| live.made).collect(),
+                let slots = |books: &Books| match &books.blocks {
+                    Blocks::Lasting(blocks) => blocks.iter().map(|held| held.slot).collect(),
                     _ => Vec::new(),
                 };
-                churn.classes.iter().flat_map(made).collect::<Vec<u64>>()
+                churn.program.classes.iter().flat_map(slots).collect::<Vec<Slot>>()
             };
             let parameters = lasting(&churn);
             for _ in 0..5 {
-                (0..2000).for_each(|_| churn.step().unwrap());
+                churn.run_to(churn.operations + 4000).unwrap();
                 churn.refill().unwrap();
-                for books in &churn.classes {
+                for books in &churn.program.classes {
                     // Short of its share by a block that no longer fitted.
                     let share = books.live_bytes as f64 / books.budget_bytes as f64;
                     assert!((0.95..=1.0).contains(&share), "{distribution}: {share}");
                 }
-                let live: u64 = churn.classes.iter().map(|books| books.live_bytes).sum();
+                let live: u64 = churn.program.classes.iter().map(|books| books.live_bytes).sum();
                 assert_eq!(churn.policy.usage().requested_bytes, live);
             }
             assert_eq!(lasting(&churn), parameters);

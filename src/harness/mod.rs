@@ -14,6 +14,7 @@ mod lives;
 pub mod metrics;
 mod names;
 mod preset;
+mod program;
 mod recipe;
 #[cfg(test)]
 mod tests;

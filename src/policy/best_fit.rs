@@ -209,6 +209,10 @@ impl<S: Source + Send> Policy for BestFit<S> {
         Ok(())
     }
 
+    fn is_live(&self, address: u64) -> bool {
+        self.live.get(&self.blocks, address).is_some()
+    }
+
     fn usage(&self) -> Usage {
         self.usage
     }

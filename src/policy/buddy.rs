@@ -156,6 +156,12 @@ impl<S: Source> Buddy<S> {
         self.vacant_regions.push(number);
         self.usage.reserved_bytes -= region.bytes;
     }
+
+    /// The live block at an address.
+    fn live_node(&self, address: u64) -> Option<u32> {
+        let node = self.by_address.get(address)?;
+        (self.nodes[node as usize].requested > 0).then_some(node)
+    }
 }
 
 /// The powers of two that a region is cut into: address and order of each. Every granule is a
@@ -197,9 +203,7 @@ impl<S: Source + Send> Policy for Buddy<S> {
     }
 
     fn free(&mut self, address: u64) -> Result<(), PolicyError> {
-        let node = self.by_address.get(address);
-        let is_live = |node: &u32| self.nodes[*node as usize].requested > 0;
-        let node = node.filter(is_live).ok_or(PolicyError::NotLive { address })?;
+        let node = self.live_node(address).ok_or(PolicyError::NotLive { address })?;
         let block = self.nodes[node as usize];
         self.usage.remove(block.requested, block.bytes());
         self.live[block.region as usize] -= 1;
@@ -207,6 +211,10 @@ impl<S: Source + Send> Policy for Buddy<S> {
         let merged = self.merge(node);
         self.free.push(usize::from(self.nodes[merged as usize].order), merged);
         Ok(())
+    }
+
+    fn is_live(&self, address: u64) -> bool {
+        self.live_node(address).is_some()
     }
 
     fn usage(&self) -> Usage {

@@ -127,6 +127,10 @@ impl<S: Source + Send, F: Search> Policy for Coalescing<S, F> {
         Ok(())
     }
 
+    fn is_live(&self, address: u64) -> bool {
+        self.live.get(address).is_some()
+    }
+
     fn usage(&self) -> Usage {
         self.usage
     }

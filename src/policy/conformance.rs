@@ -114,6 +114,7 @@ impl Checked {
 
     fn free(&mut self, address: u64) {
         assert!(self.live.remove(&address).is_some());
+        assert!(self.policy.is_live(address));
         assert_eq!(self.policy.free(address), Ok(()));
     }
 
@@ -127,6 +128,7 @@ impl Checked {
 
     fn refuses_to_free(&mut self, address: u64) {
         let before = self.state();
+        assert!(!self.policy.is_live(address));
         assert_eq!(self.policy.free(address), Err(PolicyError::NotLive { address }));
         assert_eq!(self.state(), before);
     }
@@ -162,6 +164,8 @@ impl Checked {
         ranges.sort_unstable_by_key(|range| range.address);
         assert!(ranges.windows(2).all(|pair| pair[0].end() <= pair[1].address), "{ranges:?}");
         assert!(ranges.iter().all(|range| range.bytes > 0));
+        assert!(self.live.keys().all(|&address| self.policy.is_live(address)));
+        assert!(!holes.iter().any(|hole| self.policy.is_live(hole.address)));
         let source = self.source.lock();
         let mut spans = ranges.chunk_by(|range, next| range.end() == next.address);
         assert!(spans.all(|span| {

@@ -168,6 +168,9 @@ pub trait Policy: Send {
     /// [`PolicyError::NotLive`] where none does; nothing has changed then.
     fn free(&mut self, address: u64) -> Result<(), PolicyError>;
 
+    /// Whether a live block begins at `address`.
+    fn is_live(&self, address: u64) -> bool;
+
     /// What it holds.
     fn usage(&self) -> Usage;
 

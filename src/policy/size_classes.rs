@@ -179,6 +179,10 @@ impl<S: Source + Send> Policy for SizeClasses<S> {
         }
     }
 
+    fn is_live(&self, address: u64) -> bool {
+        self.live.get(address).is_some()
+    }
+
     fn usage(&self) -> Usage {
         Usage { reserved_bytes: self.pages.usage().reserved_bytes, ..self.usage }
     }

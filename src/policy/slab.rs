@@ -153,6 +153,10 @@ impl<S: Source + Send> Policy for Slab<S> {
         Ok(())
     }
 
+    fn is_live(&self, address: u64) -> bool {
+        self.live.get(address).is_some()
+    }
+
     fn usage(&self) -> Usage {
         self.usage
     }

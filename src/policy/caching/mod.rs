@@ -211,6 +211,10 @@ impl<S: Source + Send> Policy for Caching<S> {
         self.free_at(address)
     }
 
+    fn is_live(&self, address: u64) -> bool {
+        self.live.get(&self.blocks, address).is_some()
+    }
+
     fn usage(&self) -> Usage {
         Usage {
             live_blocks: self.statistics.allocated_blocks.current,
