@@ -22,6 +22,7 @@ pub fn selection(journal: &Run, given: &Given) -> Result<Selection, Failure> {
     differs("device", &kept.device, given.device.clone())?;
     differs("seed", &kept.seed, given.seed.map(|seed| seed.to_string()))?;
     differs("memory-limit", &shown(kept.memory_limit_bytes), number(given.memory_limit_bytes))?;
+    differs("processes", &kept.processes.to_string(), given.processes.map(|n| n.to_string()))?;
     differs("time-limit", &shown(kept.time_limit_s), number(given.time_limit_s))?;
     Ok(kept.clone())
 }
@@ -37,6 +38,7 @@ pub struct Given {
     pub seed: Option<u64>,
     pub memory_limit_bytes: Option<u64>,
     pub time_limit_s: Option<u64>,
+    pub processes: Option<u32>,
 }
 
 /// How the journal's device is named on the command line: by its UUID where it has one, for

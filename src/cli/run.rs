@@ -30,7 +30,7 @@ const GROUP: Duration = Duration::from_secs(300);
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  fragbench run\n  fragbench run --suite standard --out results/\n  \
-    fragbench run --device host\n  \
+    fragbench run --device host\n  fragbench run --processes 5\n  \
     fragbench run --case bandwidth/kernel=scatter_copy/pattern=holes.occupancy_90/fragment=64B/footprint=2GiB\n  fragbench run --filter '*kernel=gather_read*fragment=128B*' --list\n  \
     fragbench run --resume fragbench-nvidia-h200-20261202T030405Z.jsonl\n\n\
     Exit code: 0 all cases were measured, or skipped with a reason; 1 a case failed, or no usable \
@@ -61,6 +61,10 @@ pub struct Arguments {
     /// Begin no case after this time, as 90s, 5m or 2h
     #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     time_limit: Option<u64>,
+    /// Measure each case in so many fresh processes; from 3 on, intervals are between processes
+    /// [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    processes: Option<u32>,
     /// The journal: a name that ends in .jsonl, or a folder [default: here, named by device and time]
     #[arg(long, value_name = "FILE.jsonl|FOLDER")]
     out: Option<PathBuf>,
@@ -121,6 +125,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.dry_run {
         return print(&dry_run(&plans, &run));
     }
+    // The figures of a resumed journal are those of the run that it began with.
+    let told = earlier.as_ref().map_or(&run, |journal| &journal.run).clone();
     let (writer, done, path) = match (earlier, &arguments.resume) {
         (Some(journal), Some(path)) => {
             resume::same_ground(&journal.run, env!("CARGO_PKG_VERSION"), &run)?;
@@ -137,7 +143,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     };
     let groups = bench.measure(&plans, &run, writer, done, &path)?;
-    finish(&run, groups, arguments.format, &path)
+    finish(told, groups, arguments.format, &path)
 }
 
 /// The plans of case ids; one that is named twice is measured once.
@@ -170,6 +176,7 @@ fn select(arguments: &Arguments, earlier: Option<&Journal>) -> Result<Selection,
         seed: arguments.seed,
         memory_limit_bytes: arguments.memory_limit,
         time_limit_s: arguments.time_limit,
+        processes: arguments.processes,
     };
     if let Some(journal) = earlier {
         return resume::selection(&journal.run, &given);
@@ -183,6 +190,7 @@ fn select(arguments: &Arguments, earlier: Option<&Journal>) -> Result<Selection,
         seed: given.seed.unwrap_or(DEFAULT_SEED).to_string(),
         memory_limit_bytes: given.memory_limit_bytes,
         time_limit_s: given.time_limit_s,
+        processes: given.processes.unwrap_or(1),
     })
 }
 
@@ -226,7 +234,8 @@ fn dry_run(plans: &[Plan], run: &Run) -> String {
     let guess = if run.device.is_host() { 20e9 } else { 1.5e12 };
     let bandwidth = run.device.peak_bytes_per_s().unwrap_or(guess);
     let fits = |plan: &&Plan| plan.memory_bytes() <= run.memory_limit_bytes;
-    let time: Duration = plans.iter().filter(fits).map(|plan| plan.estimate(bandwidth)).sum();
+    let once: Duration = plans.iter().filter(fits).map(|plan| plan.estimate(bandwidth)).sum();
+    let time = once * run.selection.processes;
     let peak_of = |plan: &Plan| plan.peak_bytes(run.memory_limit_bytes);
     let peak = plans.iter().filter(fits).map(peak_of).max().unwrap_or(0);
     let mut text = String::new();
@@ -251,9 +260,9 @@ fn counted(cases: usize) -> String {
 }
 
 /// Prints what was found; a failed case makes the exit code 1.
-fn finish(run: &Run, groups: Vec<Group>, format: Format, path: &Path) -> Result<(), Failure> {
+fn finish(run: Run, groups: Vec<Group>, format: Format, path: &Path) -> Result<(), Failure> {
     let failed = groups.iter().filter(|group| group.status == Status::Failed).count();
-    print(&render(&[Summary::of(run.clone(), &groups)], format))?;
+    print(&render(&[Summary::of(run, &groups)], format))?;
     eprintln!("Journal: {}", path.display());
     if failed > 0 {
         return Err(Failure {
@@ -265,7 +274,8 @@ fn finish(run: &Run, groups: Vec<Group>, format: Format, path: &Path) -> Result<
 }
 
 impl Bench {
-    /// Measures what is not done yet, a journal line each.
+    /// Measures what is not done yet, a journal line each: all cases in one process, and then in the
+    /// next, so that what changes with time is between processes too.
     fn measure(
         &mut self,
         plans: &[Plan],
@@ -275,18 +285,26 @@ impl Bench {
         path: &Path,
     ) -> Result<Vec<Group>, Failure> {
         let begin = Instant::now();
-        let known: HashSet<String> = done.iter().map(|group| group.case.clone()).collect();
+        let of = |group: &Group| (group.process, group.case.clone());
+        let known: HashSet<(u32, String)> = done.iter().map(of).collect();
         let mut groups = done;
-        let mut progress = Progress::new(plans.len());
-        for (at, plan) in plans.iter().enumerate() {
+        let processes = self.selection.processes;
+        let mut progress = Progress::new(plans.len() * processes as usize);
+        let turns =
+            (0..processes).flat_map(|process| (0..plans.len()).map(move |at| (process, at)));
+        for (process, at) in turns {
+            let plan = &plans[at];
             let case = plan.case();
-            if known.contains(&case) {
+            if at == 0 && process > 0 {
+                self.worker = None;
+            }
+            if known.contains(&(process, case.clone())) {
                 progress.end(&case, "in the journal already");
                 continue;
             }
             progress.begin(&case);
             let late = self.selection.time_limit_s.filter(|s| begin.elapsed().as_secs() >= *s);
-            let group = if plan.memory_bytes() > run.memory_limit_bytes {
+            let mut group = if plan.memory_bytes() > run.memory_limit_bytes {
                 let (needs, limit) =
                     (size::rounded(plan.memory_bytes()), size::rounded(run.memory_limit_bytes));
                 let reason = format!("needs {needs} of memory, over the limit of {limit}");
@@ -300,6 +318,7 @@ impl Bench {
             if self.interrupted.load(Ordering::SeqCst) {
                 break;
             }
+            group.process = process;
             journal.write_group(&group).map_err(Failure::request)?;
             progress.end(&case, &ending(&group));
             groups.push(group);

@@ -74,6 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         seed: arguments.seed.to_string(),
         memory_limit_bytes: None,
         time_limit_s: None,
+        processes: 1,
     };
     let interrupted = interruption()?;
     let mut bench = Bench { device: device.id, selection, worker: None, interrupted };

@@ -219,6 +219,7 @@ impl Plan {
         let has_layout = self.subject.has_layout();
         Group {
             case: self.case(),
+            process: 0,
             experiment: self.experiment.clone(),
             mechanism: if has_layout { scene.mechanism() } else { Mechanism::None },
             kernel: self.subject.kernel(),

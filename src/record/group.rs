@@ -292,6 +292,9 @@ pub struct Phases {
 pub struct Group {
     /// The case id, without an arm.
     pub case: String,
+    /// Which of a run's processes measured it, from 0: a run may repeat its groups in fresh ones.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub process: u32,
     /// The experiment.
     pub experiment: Experiment,
     /// The mechanism that the layout stands for.
@@ -358,6 +361,10 @@ pub struct Group {
     /// Fields of newer versions.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+fn is_first(process: &u32) -> bool {
+    *process == 0
 }
 
 impl Group {

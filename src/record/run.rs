@@ -42,6 +42,17 @@ pub struct Selection {
     pub memory_limit_bytes: Option<u64>,
     /// `--time-limit`, in seconds, if given.
     pub time_limit_s: Option<u64>,
+    /// `--processes`: how many fresh processes measure each group.
+    #[serde(default = "one_process", skip_serializing_if = "is_one")]
+    pub processes: u32,
+}
+
+fn one_process() -> u32 {
+    1
+}
+
+fn is_one(processes: &u32) -> bool {
+    *processes == 1
 }
 
 /// The first line of a journal.

@@ -248,8 +248,16 @@ pub fn counts(cases: &[Case<'_>]) -> String {
         0 => String::new(),
         count => format!(", {count} of a status that this version does not know"),
     };
+    let processes = cases.iter().filter_map(Case::processes).max();
+    let intervals = match processes {
+        None => "95 % intervals of the median, within one process".to_owned(),
+        Some(count @ ..3) => format!("none: {count} processes are too few for one between them"),
+        Some(count) => {
+            format!("95 % intervals of the mean of {count} processes' medians, between processes")
+        }
+    };
     format!(
         "Groups: {ok} measured and verified, {failed} failed, {skipped} skipped{other}. Intervals \
-         are 95 % intervals of the median, within one process."
+         are {intervals}."
     )
 }

@@ -11,6 +11,11 @@ pub struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
+    /// How many processes measured it; none where it was one.
+    pub fn processes(&self) -> Option<u64> {
+        self.rows.iter().filter_map(|row| row.processes).max()
+    }
+
     /// The groups in the order of their first rows.
     pub fn all(rows: &'a [Row]) -> Vec<Case<'a>> {
         let mut cases: Vec<Case<'a>> = Vec::new();

@@ -5,6 +5,7 @@
 //! `None`; no function returns a NaN.
 
 mod autocorrelation;
+mod between;
 mod bootstrap;
 mod interval;
 mod quantile;
@@ -14,6 +15,7 @@ mod rounds;
 mod simulate;
 
 pub use autocorrelation::is_autocorrelated;
+pub use between::between_interval;
 pub use bootstrap::block_median_interval;
 pub use interval::{Interval, median_interval, quantile_interval};
 pub use quantile::{median, quantile};

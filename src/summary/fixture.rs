@@ -33,6 +33,7 @@ pub fn gpu_run() -> Run {
             seed: "42".into(),
             memory_limit_bytes: None,
             time_limit_s: None,
+            processes: 1,
         },
         memory_limit_bytes: 130 * GIB,
         memory_limit_reason: "nobody else uses the device".into(),

@@ -5,6 +5,7 @@
 //! stays, and [`Times`] tells where the time went. Everything here is a pure function of what the journal holds.
 
 mod access;
+mod between;
 mod bracket;
 mod ceiling;
 mod dropped;

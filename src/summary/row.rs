@@ -9,7 +9,7 @@ use crate::record::{Experiment, KernelName, Mechanism, Order, PatternName, Refin
 use crate::stats::{self, CONFIDENCE, Interval};
 
 /// The columns of the summary table, in order.
-pub const COLUMNS: [&str; 41] = [
+pub const COLUMNS: [&str; 45] = [
     "run",
     "device",
     "device_uuid",
@@ -51,6 +51,10 @@ pub const COLUMNS: [&str; 41] = [
     "placements",
     "placement_low",
     "placement_high",
+    "processes",
+    "process_low",
+    "process_high",
+    "widening",
 ];
 
 /// One row: a case and a metric. Fields are the columns, in order; what does not apply is none.
@@ -124,6 +128,18 @@ pub struct Row {
     /// The highest median of one placement.
     #[serde(serialize_with = "six_digits")]
     pub placement_high: Option<f64>,
+    /// How many processes measured the case; none where it was one. The median is then the mean of
+    /// their medians.
+    pub processes: Option<u64>,
+    /// The lowest median of one process.
+    #[serde(serialize_with = "six_digits")]
+    pub process_low: Option<f64>,
+    /// The highest median of one process.
+    #[serde(serialize_with = "six_digits")]
+    pub process_high: Option<f64>,
+    /// How many times as wide the interval between processes is as the median one within a process.
+    #[serde(serialize_with = "six_digits")]
+    pub widening: Option<f64>,
 }
 
 impl Row {

@@ -1,7 +1,9 @@
 //! The rows of a run.
 
+use std::collections::HashMap;
+
 use super::source::Source;
-use super::{Row, Times, access, ceiling, dropped, variants};
+use super::{Row, Times, access, between, ceiling, dropped, variants};
 use crate::record::{Group, KernelName, Run};
 
 /// A run with all that is derived from its groups: what a report is made of.
@@ -31,22 +33,45 @@ pub fn run_id(run: &Run) -> String {
     format!("{started}-{device}")
 }
 
-/// The rows of a run: group by group, in the order of the groups.
+/// The rows of a run: case by case, in the order in which these were begun.
 ///
 /// A group that was measured and verified makes a row for each arm and each ratio. Any other makes
-/// one row without figures that says why.
+/// one row without figures that says why. Groups of several processes make rows together.
 pub fn rows(run_id: &str, run: &Run, groups: &[Group]) -> Vec<Row> {
     let median_sm_khz = dropped::median_sm_khz(groups.iter().flat_map(|group| &group.arms));
-    groups
-        .iter()
-        .flat_map(|group| {
-            let (group, dropped_rounds) = dropped::without_spoiled(group);
-            let source = Source { run_id, run, group: &group, dropped_rounds, median_sm_khz };
-            match (&group.kernel.base, group.kernel.refinement.as_deref()) {
-                (KernelName::Ceiling, _) => ceiling::rows(&source),
-                (_, Some(variants::REFINEMENT)) => variants::rows(&source),
-                _ => access::rows(&source),
-            }
-        })
-        .collect()
+    let rows_of = |group: &Group| {
+        let (group, dropped_rounds) = dropped::without_spoiled(group);
+        let source = Source { run_id, run, group: &group, dropped_rounds, median_sm_khz };
+        match (&group.kernel.base, group.kernel.refinement.as_deref()) {
+            (KernelName::Ceiling, _) => ceiling::rows(&source),
+            (_, Some(variants::REFINEMENT)) => variants::rows(&source),
+            _ => access::rows(&source),
+        }
+    };
+    let merged = |groups: Vec<&Group>| {
+        if let [group] = groups[..] {
+            return rows_of(group);
+        }
+        let rows = groups.iter().map(|group| rows_of(group)).collect();
+        between::merged(rows, groups[0].target_half_width_ppm)
+    };
+    let repeated = groups.iter().any(|group| group.process > 0);
+    match repeated {
+        true => by_case(groups).into_iter().flat_map(merged).collect(),
+        false => groups.iter().flat_map(rows_of).collect(),
+    }
+}
+
+/// The groups of each case, one for each process.
+fn by_case(groups: &[Group]) -> Vec<Vec<&Group>> {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut cases: Vec<Vec<&Group>> = Vec::new();
+    for group in groups {
+        let place = *places.entry(&group.case).or_insert(cases.len());
+        match cases.get_mut(place) {
+            Some(case) => case.push(group),
+            None => cases.push(vec![group]),
+        }
+    }
+    cases
 }

@@ -166,6 +166,10 @@ impl Source<'_> {
             placements: None,
             placement_low: None,
             placement_high: None,
+            processes: None,
+            process_low: None,
+            process_high: None,
+            widening: None,
         }
     }
 
