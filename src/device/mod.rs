@@ -7,7 +7,7 @@ pub mod bindings;
 pub mod cuda;
 mod entry;
 mod error;
-#[cfg(test)]
+#[cfg_attr(not(test), expect(dead_code, reason = "some faults are for unit tests alone"))]
 pub(crate) mod fake;
 pub mod host;
 mod launch;

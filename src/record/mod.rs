@@ -4,6 +4,7 @@
 //! only; whatever can be derived from them (medians, ratios, intervals, flags) is derived by
 //! [`crate::summary`].
 
+mod coverage;
 mod group;
 mod heap;
 pub mod journal;
@@ -14,6 +15,7 @@ mod selftest;
 mod sentinel;
 pub mod size;
 
+pub use coverage::{Coverage, IntervalKind, Noise};
 pub use group::{
     Arm, Check, CheckKind, Clocks, Experiment, Group, KernelName, LayoutFacts, Mechanism, Order,
     PatternName, Phases, Placement, Samples, Status, StopReason, When,

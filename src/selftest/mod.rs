@@ -11,6 +11,7 @@ mod entries;
 mod fragments;
 mod ledger;
 mod rig;
+pub mod statistics;
 mod stream;
 mod trial;
 mod varied;

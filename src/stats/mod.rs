@@ -11,8 +11,7 @@ mod interval;
 mod quantile;
 mod random;
 mod rounds;
-#[cfg(test)]
-mod simulate;
+pub(crate) mod simulate;
 
 pub use autocorrelation::is_autocorrelated;
 pub use between::between_interval;
