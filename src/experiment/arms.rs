@@ -6,7 +6,7 @@ use super::heap_cache::HeapCache;
 use super::plan::Subject;
 use crate::device::{Buffer, Device, DeviceError, Launch, Movement, SUM_BYTES, Span, Variant};
 use crate::kernel::{Access, GUARD_BYTES, fill};
-use crate::layout::{Pattern, UNIT_BYTES};
+use crate::layout::{Pattern, UNIT_BYTES, draw, mix};
 use crate::record::{KernelName, Order, PatternName, Refined};
 
 /// What a group is measured on.
@@ -15,6 +15,8 @@ pub(super) struct Ground<'a> {
     /// The footprint, filled with the data of `data_key`, with a guard behind it.
     pub arena: Span<'a>,
     pub seed: u64,
+    /// Which of a plan's repetitions and placements it is: 0 of most.
+    pub turn: u64,
     pub data_key: u64,
     pub heaps: &'a HeapCache,
 }
@@ -28,6 +30,8 @@ pub(super) struct Buffers {
     pub directories: Vec<(Order, Directory)>,
     /// The sums of each arm.
     pub sums: Vec<Buffer>,
+    /// The same data as in the arena, where the second arm has its own, with a guard behind them.
+    pub twin: Option<Buffer>,
 }
 
 /// One arm: its name, what it does, and how it is recorded.
@@ -66,7 +70,15 @@ impl Buffers {
         }
         let arms = variants(plan.subject).len() * plan.orders().len().max(1) + 1;
         let sums = (0..arms.max(4)).map(|_| ground.device.allocate(SUM_BYTES));
-        Ok(Buffers { payload, directories, sums: sums.collect::<Result<_, _>>()? })
+        let sums = sums.collect::<Result<_, _>>()?;
+        let twin = match plan.twin_bytes() {
+            0 => None,
+            bytes => Some(ground.device.allocate(bytes)?),
+        };
+        if let Some(twin) = &twin {
+            fill(ground.device, twin.span(), ground.data_key)?;
+        }
+        Ok(Buffers { payload, directories, sums, twin })
     }
 
     /// Puts the data of a scatter's payload in place, once nothing else is staged there.
@@ -89,6 +101,9 @@ impl Buffers {
 pub(super) fn payload_bytes(plan: &Plan, fragments: Option<&Fragments>) -> u64 {
     fragments.map_or(plan.scene.payload_bytes(), Fragments::payload_bytes)
 }
+
+/// The arms of a kernel that is compared with itself.
+const TWINS: [&str; 2] = ["a", "b"];
 
 /// The default, and where they are compared its competitors.
 fn variants(subject: Subject) -> Vec<Variant> {
@@ -163,6 +178,26 @@ pub(super) fn plan_arms<'a>(
             for variant in variants(plan.subject) {
                 let access = stream(movement)?.by(variant);
                 push(arm_name(movement.name(), variant), contiguous(), None, bytes, access)?;
+            }
+        }
+        Subject::Same(movement) | Subject::Moved(movement) => {
+            let fragments = fragments.ok_or_else(outside)?;
+            let footprint = |span: Span<'a>| span.slice(0, plan.scene.arena_bytes());
+            let twin = buffers.twin.as_ref().map_or(ground.arena, Buffer::span);
+            // Which arm has the arena is drawn: what lies where must not favour one of them.
+            let is_swapped = draw(mix(ground.seed), ground.turn) & 1 == 1;
+            let homes = if is_swapped { [twin, ground.arena] } else { [ground.arena, twin] };
+            for (name, home) in TWINS.into_iter().zip(homes) {
+                let ends = Ends {
+                    arena: footprint(home).ok_or_else(outside)?,
+                    payload: buffers.payload.slice(0, whole).filter(|_| !movement.is_read()),
+                    sums: if movement.is_read() { sums.next() } else { None },
+                };
+                let order = Order::Scattered;
+                let directory = buffers.directory(&order);
+                let access = fragments.access(movement, &order, directory, ends, key)?;
+                let pattern = plan.scene.pattern();
+                push(name.to_owned(), pattern, Some(order), touched_bytes, access)?;
             }
         }
         Subject::Layout(movement) | Subject::Variants(movement) => {

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use serde_json::Map;
 
+use super::Plan;
 use super::arms::{Buffers, Ground, PlannedArm, payload_bytes, plan_arms};
 use super::fragments::{Ends, Fragments};
-use super::{Plan, Subject};
 use crate::device::{DeviceError, Launch, Movement, Span};
 use crate::kernel::{GUARD_BYTES, Outcome, Verifier, host_checksum};
 use crate::layout::{Layout, draw, mix};
@@ -47,8 +47,14 @@ pub(super) fn measure_group(
     let footprint = part(ground.arena, 0, plan.scene.arena_bytes())?;
     check.source(footprint, When::Before, group)?;
     let buffers = Buffers::allocate(ground, plan, fragments.as_ref())?;
-    if plan.subject == Subject::Ceiling {
-        let destination = buffers.payload.span().address();
+    let twin = buffers.twin.as_ref().map(|twin| part(twin.span(), 0, plan.scene.arena_bytes()));
+    let twin = twin.transpose()?;
+    if let Some(twin) = twin {
+        check.source(twin, When::Before, group)?;
+    }
+    if plan.is_placed_anew() {
+        let other = buffers.twin.as_ref().unwrap_or(&buffers.payload);
+        let destination = other.span().address();
         group.placements.push(Placement::at(ground.arena.address(), destination));
     }
     if let Some(fragments) = &fragments {
@@ -99,6 +105,9 @@ pub(super) fn measure_group(
         _ => footprint,
     };
     check.source(source, When::After, group)?;
+    if let Some(twin) = twin {
+        check.source(twin, When::After, group)?;
+    }
     group.phases.verify_ns += elapsed_ns(begin);
 
     let quota = measured.quota;
@@ -310,9 +319,9 @@ fn rounds(
     let ends = Ratio { numerator: 0, denominator: arms.len().saturating_sub(1) };
     let ratio =
         ratio("packed", "scattered").or_else(|| ratio("driver_copy", "copy")).unwrap_or(ends);
-    let order_key =
-        mix(ground.seed
-            ^ mix(plan.scene.footprint_bytes() ^ plan.scene.fragment_bytes().unwrap_or(0)));
+    let order_key = mix(ground.seed
+        ^ mix(plan.scene.footprint_bytes() ^ plan.scene.fragment_bytes().unwrap_or(0))
+        ^ ground.turn);
     measure::measure(ground.device, &launches, ratio, plan.budget(), order_key, conduct)
 }
 

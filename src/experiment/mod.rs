@@ -14,7 +14,7 @@ mod session;
 mod suite;
 
 pub use case::parse_case;
-pub use plan::{Plan, Subject};
+pub use plan::{MOVED, Plan, SAME, Subject};
 pub use scene::{Heap, Part, Scene, Staged};
 pub use session::{Answer, Session};
 pub use suite::{Suite, plans};

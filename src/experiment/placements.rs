@@ -1,4 +1,4 @@
-//! Ceilings over several placements of their buffers: where a buffer lies in physical memory may
+//! Groups over several placements of their buffers: where a buffer lies in physical memory may
 //! move its figures, and one placement alone would pass for the device.
 
 use super::{Plan, Session};
@@ -49,6 +49,7 @@ impl Session {
         part: &mut Group,
     ) -> Result<Option<Quota>, DeviceError> {
         self.free_arena();
+        self.placement = placement;
         let ballast_bytes = plan.ballast_bytes(placement);
         let _ballast: Option<Buffer> = match ballast_bytes {
             0 => None,

@@ -23,6 +23,11 @@ pub enum Subject {
     Layout(Movement),
     /// One kernel's default and its competitors, over the same bytes.
     Variants(Movement),
+    /// One arm twice, over the same buffers: whatever difference is found is none.
+    Same(Movement),
+    /// One arm twice, over data of its own each, which are placed anew a few times: what is found
+    /// between placements is none either.
+    Moved(Movement),
 }
 
 impl Subject {
@@ -32,6 +37,8 @@ impl Subject {
             Subject::Ceiling => KernelName::Ceiling.into(),
             Subject::Layout(movement) => KernelName::from(movement).into(),
             Subject::Variants(movement) => Refined::new(movement.into(), VARIANTS),
+            Subject::Same(movement) => Refined::new(movement.into(), SAME),
+            Subject::Moved(movement) => Refined::new(movement.into(), MOVED),
         }
     }
 
@@ -39,13 +46,21 @@ impl Subject {
     pub fn movement(self) -> Option<Movement> {
         match self {
             Subject::Ceiling => None,
-            Subject::Layout(movement) | Subject::Variants(movement) => Some(movement),
+            Subject::Layout(movement)
+            | Subject::Variants(movement)
+            | Subject::Same(movement)
+            | Subject::Moved(movement) => Some(movement),
         }
     }
 }
 
 /// The refinement of a kernel whose competitors are measured.
 const VARIANTS: &str = "variants";
+
+/// The refinements of a kernel that is compared with itself.
+pub const SAME: &str = "same";
+/// The same with data of its own for each arm.
+pub const MOVED: &str = "moved";
 
 impl Subject {
     /// Reads what [`kernel`](Subject::kernel) writes; none where there is no such subject.
@@ -56,6 +71,12 @@ impl Subject {
             (_, Some(movement), None) if movement.has_layout() => Some(Subject::Layout(movement)),
             (_, Some(movement), Some(VARIANTS)) if !movement.competitors().is_empty() => {
                 Some(Subject::Variants(movement))
+            }
+            (_, Some(movement), Some(SAME)) if movement.has_layout() => {
+                Some(Subject::Same(movement))
+            }
+            (_, Some(movement), Some(MOVED)) if movement.has_layout() && movement.is_read() => {
+                Some(Subject::Moved(movement))
             }
             _ => None,
         }
@@ -71,7 +92,8 @@ impl Subject {
         self.movement().is_none_or(|movement| !movement.is_read())
     }
 }
-/// How often the buffers of ceilings are placed.
+
+/// How often buffers are placed, where they are placed anew.
 const PLACEMENTS: u32 = 5;
 
 /// The driver gives memory out in pages of this size.
@@ -94,6 +116,9 @@ pub struct Plan {
     pub fewest_rounds: u32,
     /// The time that the rounds may take, in milliseconds.
     pub rounds_ms: u64,
+    /// Which repetition of the same plan it is: each has other orders of its arms.
+    #[serde(default)]
+    pub repetition: u32,
 }
 
 impl Plan {
@@ -127,6 +152,7 @@ impl Plan {
             Subject::Layout(Movement::StridedGather) => &[Packed, Scattered],
             Subject::Layout(_) => &[Packed, Sorted, Scattered],
             Subject::Variants(movement) if movement.has_layout() => &[Packed, Scattered],
+            Subject::Same(_) | Subject::Moved(_) => &[Scattered],
             _ => &[],
         }
     }
@@ -144,7 +170,12 @@ impl Plan {
         let index = if follows { orders * self.scene.index_bytes() } else { 0 };
         // Sums, events and the allocator's own rounding.
         const SMALL_CHANGE: u64 = 16 << 20;
-        payload + index + SMALL_CHANGE
+        payload + index + self.twin_bytes() + SMALL_CHANGE
+    }
+
+    /// Bytes of the second arm's own data, with a guard behind them; none where arms share theirs.
+    pub(super) fn twin_bytes(&self) -> u64 {
+        if matches!(self.subject, Subject::Moved(_)) { self.arena_bytes() } else { 0 }
     }
 
     /// Bytes of the arena with a guard behind it.
@@ -152,9 +183,9 @@ impl Plan {
         self.scene.arena_bytes() + GUARD_BYTES
     }
 
-    /// Whether the group is one of ceilings, whose buffers are placed several times.
-    pub fn is_ceiling(&self) -> bool {
-        self.subject == Subject::Ceiling
+    /// Whether the group's buffers are placed several times.
+    pub fn is_placed_anew(&self) -> bool {
+        matches!(self.subject, Subject::Ceiling | Subject::Moved(_))
     }
 
     /// Bytes that are held while the buffers are placed for the n-th time, from 0, so that they come
@@ -170,7 +201,7 @@ impl Plan {
         let fits = |placement: &u32| {
             self.memory_bytes() + self.ballast_bytes(*placement) <= memory_limit_bytes
         };
-        match self.is_ceiling() {
+        match self.is_placed_anew() {
             true => ((1..PLACEMENTS).take_while(fits).count() + 1) as u32,
             false => 1,
         }

@@ -39,6 +39,8 @@ pub struct Session {
     seed: u64,
     pub(super) memory_limit_bytes: u64,
     pub(super) state: State,
+    /// How often the group's buffers were placed before, where they are placed anew.
+    pub(super) placement: u32,
     heaps: HeapCache,
 }
 
@@ -52,6 +54,7 @@ impl Session {
             seed,
             memory_limit_bytes,
             state: State::default(),
+            placement: 0,
             heaps: HeapCache::new(seed),
         }
     }
@@ -71,8 +74,9 @@ impl Session {
     /// Measures one group. Whatever goes wrong is in the record.
     pub fn perform(&mut self, plan: &Plan) -> Answer {
         let mut group = plan.record(Status::Ok, None);
+        self.placement = 0;
         let before = self.device.clocks();
-        let result = match plan.is_ceiling() {
+        let result = match plan.is_placed_anew() {
             true => self.measure_placements(plan, &mut group),
             false => self.measure_once(plan, &mut group),
         };
@@ -161,6 +165,7 @@ impl Session {
             device: &*self.device,
             arena,
             seed: self.seed,
+            turn: u64::from(plan.repetition) << 32 | u64::from(self.placement),
             data_key: self.data_key(),
             heaps: &self.heaps,
         };

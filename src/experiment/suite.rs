@@ -307,6 +307,7 @@ pub(super) fn plan(
         target_half_width_ppm,
         fewest_rounds,
         rounds_ms,
+        repetition: 0,
     }
 }
 

@@ -60,18 +60,13 @@ fn one(mut rows: Vec<Row>, target_ppm: Option<u32>) -> Row {
 }
 
 fn figure(figures: &[Figure], medians: &[f64]) -> Figure {
-    let between = stats::between_interval(medians);
-    let mean = medians.iter().sum::<f64>() / medians.len() as f64;
-    Figure {
+    let all = Figure {
         samples: figures.iter().map(|figure| figure.samples).sum(),
-        median: Some(mean).filter(|mean| mean.is_finite()),
-        ci_low: between.map(|(_, interval)| interval.low),
-        ci_high: between.map(|(_, interval)| interval.high),
-        interval: between.map(|_| "between"),
         min: figures.iter().filter_map(|figure| figure.min).reduce(f64::min),
         max: figures.iter().filter_map(|figure| figure.max).reduce(f64::max),
         ..Figure::default()
-    }
+    };
+    Figure::between(&all, medians)
 }
 
 /// How many times as wide as the median interval within a process.

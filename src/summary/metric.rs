@@ -25,6 +25,8 @@ pub enum Metric {
     PeakShare,
     /// A competing kernel / the default one over the same bytes.
     VariantRatio,
+    /// A kernel / the same kernel: 1 but for chance.
+    SameRatio,
     /// How far the medians of single placements lie apart: (highest - lowest) / median.
     PlacementSpread,
 }
@@ -42,6 +44,7 @@ impl Metric {
             Metric::DriverCopyRatio => "driver_copy_ratio",
             Metric::PeakShare => "peak_share",
             Metric::VariantRatio => "variant_ratio",
+            Metric::SameRatio => "same_ratio",
             Metric::PlacementSpread => "placement_spread",
         }
     }

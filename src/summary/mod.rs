@@ -16,6 +16,7 @@ mod group_flags;
 mod metric;
 mod row;
 mod rows;
+mod same;
 mod sample;
 mod source;
 #[cfg(test)]
@@ -28,4 +29,5 @@ pub use flag::Flag;
 pub use metric::Metric;
 pub use row::{COLUMNS, Figure, Row};
 pub use rows::{Summary, rows, run_id};
+pub use same::is_different;
 pub use times::Times;

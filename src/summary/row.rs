@@ -232,6 +232,23 @@ impl Figure {
         })
     }
 
+    /// The figures of units (processes, placements of buffers) with these medians: their mean, and an
+    /// interval between them. What `all` holds stays of the samples of all of them.
+    pub fn between(all: &Figure, medians: &[f64]) -> Figure {
+        let interval = stats::between_interval(medians);
+        let mean = medians.iter().sum::<f64>() / medians.len() as f64;
+        Figure {
+            samples: all.samples,
+            median: Some(mean).filter(|mean| mean.is_finite()),
+            ci_low: interval.map(|(_, interval)| interval.low),
+            ci_high: interval.map(|(_, interval)| interval.high),
+            interval: interval.map(|_| "between"),
+            min: all.min,
+            max: all.max,
+            ..Figure::default()
+        }
+    }
+
     /// The median's interval.
     pub fn ci(&self) -> Option<Interval> {
         Some(Interval { low: self.ci_low?, high: self.ci_high? })

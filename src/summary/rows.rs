@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::source::Source;
-use super::{Row, Times, access, between, ceiling, dropped, variants};
+use super::{Row, Times, access, between, ceiling, dropped, same, variants};
 use crate::record::{Group, KernelName, Run};
 
 /// A run with all that is derived from its groups: what a report is made of.
@@ -45,6 +45,7 @@ pub fn rows(run_id: &str, run: &Run, groups: &[Group]) -> Vec<Row> {
         match (&group.kernel.base, group.kernel.refinement.as_deref()) {
             (KernelName::Ceiling, _) => ceiling::rows(&source),
             (_, Some(variants::REFINEMENT)) => variants::rows(&source),
+            (_, Some(refinement)) if same::REFINEMENTS.contains(&refinement) => same::rows(&source),
             _ => access::rows(&source),
         }
     };

@@ -38,7 +38,11 @@ pub fn paired_arms(group: &Group, numerator: &str, denominator: &str) -> Vec<f64
 
 /// The median effective bandwidth of each placement of the buffers; none where there was one.
 pub fn placement_medians(arm: &Arm) -> Vec<f64> {
-    let rates = effective(arm);
+    by_placement(arm, &effective(arm))
+}
+
+/// The median of what the rounds of each placement gave; none where there was one.
+pub fn by_placement(arm: &Arm, rates: &Rates) -> Vec<f64> {
     let mut placements: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     let placed: BTreeMap<&u32, &u32> =
         arm.samples.round.iter().zip(&arm.samples.placement).collect();
