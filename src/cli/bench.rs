@@ -64,7 +64,7 @@ impl Bench {
         }
     }
 
-    fn failure(&self, error: &WorkerError) -> Failure {
+    pub fn failure(&self, error: &WorkerError) -> Failure {
         let code = match error {
             WorkerError::Interrupted => Failure::INTERRUPTED,
             _ => Failure::CASE,

@@ -334,7 +334,7 @@ impl Bench {
     }
 
     /// One group. A worker that fails costs its group, and the next group gets a fresh one.
-    fn perform(&mut self, plan: &Plan, ahead: Vec<Heap>) -> Result<Group, Failure> {
+    pub fn perform(&mut self, plan: &Plan, ahead: Vec<Heap>) -> Result<Group, Failure> {
         let failed = |reason: String| Ok(plan.record(Status::Failed, Some(reason)));
         match self.ask(&Request::Measure { plan: Box::new(plan.clone()), ahead }, GROUP)? {
             Ok(Message::Measured(answer)) => {

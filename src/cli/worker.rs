@@ -8,7 +8,7 @@ use crate::device::{self, DeviceError};
 use crate::experiment::{Answer, Heap, Plan, Session};
 use crate::measure::limit::{MemoryLimit, memory_limit, mps_is_running};
 use crate::measure::worker::serve;
-use crate::record::DeviceFacts;
+use crate::record::{ClockTest, DeviceFacts};
 use crate::selftest::{self, Subject, Tested};
 
 /// What the parent tells its worker at the start.
@@ -40,6 +40,8 @@ pub enum Message {
     Measured(Box<Answer>),
     /// A kernel was tested.
     Tested(Box<Tested>),
+    /// The clock was tested.
+    Clock(Box<ClockTest>),
 }
 
 /// An opened device.
@@ -66,6 +68,8 @@ pub enum Request {
         /// Aged heaps that groups behind it will ask for.
         ahead: Vec<Heap>,
     },
+    /// To test the device's clock.
+    Clock,
     /// To test a kernel.
     Selftest {
         /// Its name.
@@ -96,6 +100,10 @@ fn answer(session: &mut Session, seed: u64, request: Request) -> Message {
             session.age_ahead(&ahead);
             Message::Measured(Box::new(session.perform(&plan)))
         }
+        Request::Clock => match selftest::clock::test(session.device()) {
+            Ok(found) => Message::Clock(Box::new(found)),
+            Err(error) => Message::Refused { message: error.to_string() },
+        },
         Request::Selftest { kernel, layouts } => match Subject::named(&kernel) {
             Some(subject) => {
                 Message::Tested(Box::new(selftest::test(session.device(), subject, seed, layouts)))

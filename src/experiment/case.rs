@@ -173,8 +173,9 @@ fn unknown_kernel(kernel: &str) -> String {
     let layouts = all.filter(|movement| movement.has_layout()).map(Movement::name);
     let layouts: Vec<&str> = layouts.collect();
     format!(
-        "there is no kernel `{kernel}` to be measured: there are ceiling, {}, and NAME.variants \
-         of read, write, copy and those with competitors",
+        "there is no kernel `{kernel}` to be measured: there are ceiling, {}, NAME.variants \
+         of read, write, copy and those with competitors, and against itself NAME.same of those \
+         with fragments and NAME.moved of those that read",
         layouts.join(", ")
     )
 }

@@ -4,6 +4,7 @@
 //! only; whatever can be derived from them (medians, ratios, intervals, flags) is derived by
 //! [`crate::summary`].
 
+mod clock;
 mod coverage;
 mod group;
 mod heap;
@@ -15,6 +16,7 @@ mod selftest;
 mod sentinel;
 pub mod size;
 
+pub use clock::ClockTest;
 pub use coverage::{Coverage, IntervalKind, Noise};
 pub use group::{
     Arm, Check, CheckKind, Clocks, Experiment, Group, KernelName, LayoutFacts, Mechanism, Order,

@@ -21,6 +21,7 @@ mod table;
 mod tests;
 mod text;
 mod threshold;
+mod trust;
 
 pub use answer::answer;
 pub use export::{csv, json};
@@ -28,3 +29,6 @@ pub use markdown::markdown;
 pub use plot::plot;
 pub use selftest::{selftest_page, selftest_table};
 pub use table::table;
+pub use trust::{
+    clock_complaint, clock_page, clock_text, coverage_page, coverage_table, same_page, same_table,
+};

@@ -7,6 +7,7 @@
 //! mismatches that it makes.
 
 mod cases;
+pub mod clock;
 mod entries;
 mod fragments;
 mod ledger;

@@ -22,6 +22,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 mod times;
+mod trust;
 mod variants;
 
 pub use bracket::{Bracket, BracketKey, Outcome, brackets};
@@ -29,5 +30,5 @@ pub use flag::Flag;
 pub use metric::Metric;
 pub use row::{COLUMNS, Figure, Row};
 pub use rows::{Summary, rows, run_id};
-pub use same::is_different;
 pub use times::Times;
+pub use trust::{CLOCKS_AGREE, ClockFigures, SameCount, count_same};

@@ -7,7 +7,6 @@ use super::source::{Finding, Source};
 use super::{Figure, Metric};
 use crate::experiment::{MOVED, SAME};
 use crate::record::Group;
-use crate::stats;
 
 /// The refinements of such a group's kernel: over the same data, and over data of its own for each arm,
 /// placed anew a few times.
@@ -51,13 +50,6 @@ fn ratios(above: &Rates, below: &Rates) -> Rates {
     above.iter().filter_map(ratio).collect()
 }
 
-/// Whether the ratio of a kernel with itself was found to be another than 1; none without an interval.
-pub fn is_different(rows: &[Row]) -> Option<bool> {
-    let row = rows.iter().find(|row| row.metric == Metric::SameRatio)?;
-    let interval: stats::Interval = row.figure.ci()?;
-    Some(!interval.contains(1.0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,8 +87,9 @@ mod tests {
 
     fn same_ratio(group: &Group) -> (Row, Option<bool>) {
         let rows = crate::summary::rows("r", &fixture::gpu_run(), std::slice::from_ref(group));
-        let different = is_different(&rows);
-        (rows.into_iter().find(|row| row.metric == Metric::SameRatio).unwrap(), different)
+        let row = rows.into_iter().find(|row| row.metric == Metric::SameRatio).unwrap();
+        let different = row.figure.ci().map(|interval| !interval.contains(1.0));
+        (row, different)
     }
 
     #[test]

@@ -15,7 +15,7 @@ use serde_json::Value;
 pub use error::JournalError;
 pub use writer::JournalWriter;
 
-use super::{Group, Run, Selftest};
+use super::{ClockTest, Coverage, Group, Run, Selftest};
 
 /// What a journal holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +26,10 @@ pub struct Journal {
     pub groups: Vec<Group>,
     /// The kernels of a selftest, likewise.
     pub selftests: Vec<Selftest>,
+    /// How often intervals held the truth, likewise.
+    pub coverages: Vec<Coverage>,
+    /// A device's clock, likewise.
+    pub clocks: Vec<ClockTest>,
     /// Lines of types that this version does not know, as they stand in the file.
     pub unknown: Vec<Value>,
     /// What to tell the user where the end of the file is torn.

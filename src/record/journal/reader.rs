@@ -84,6 +84,8 @@ impl Reader<'_> {
             run: self.run(&first)?,
             groups: Vec::new(),
             selftests: Vec::new(),
+            coverages: Vec::new(),
+            clocks: Vec::new(),
             unknown: Vec::new(),
             torn: None,
             whole_bytes: text.len() as u64,
@@ -140,6 +142,16 @@ impl Reader<'_> {
             Some("selftest") => {
                 object.remove("type");
                 journal.selftests.push(self.record(line, object)?);
+                Ok(())
+            }
+            Some("coverage") => {
+                object.remove("type");
+                journal.coverages.push(self.record(line, object)?);
+                Ok(())
+            }
+            Some("clock") => {
+                object.remove("type");
+                journal.clocks.push(self.record(line, object)?);
                 Ok(())
             }
             Some(_) => {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::super::{Group, Run, Selftest};
+use super::super::{ClockTest, Coverage, Group, Run, Selftest};
 use super::JournalError;
 use super::reader::{GZIP_MAGIC, is_whole, lines};
 
@@ -17,6 +17,8 @@ pub(super) enum Written<'a> {
     Run(&'a Run),
     Group(&'a Group),
     Selftest(&'a Selftest),
+    Coverage(&'a Coverage),
+    Clock(&'a ClockTest),
 }
 
 /// Writes a journal, a line at a time. A journal without any line is removed when its writer is
@@ -103,6 +105,24 @@ impl JournalWriter {
     /// [`JournalError::Write`]; the journal is then as it was before.
     pub fn write_selftest(&mut self, selftest: &Selftest) -> Result<(), JournalError> {
         self.write(&Written::Selftest(selftest))
+    }
+
+    /// Writes the line of how often an interval held the truth.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Write`]; the journal is then as it was before.
+    pub fn write_coverage(&mut self, coverage: &Coverage) -> Result<(), JournalError> {
+        self.write(&Written::Coverage(coverage))
+    }
+
+    /// Writes the line of a device's clock.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Write`]; the journal is then as it was before.
+    pub fn write_clock(&mut self, clock: &ClockTest) -> Result<(), JournalError> {
+        self.write(&Written::Clock(clock))
     }
 
     /// Gives up: removes the file if it holds no line, so that a run that fails before its first

@@ -7,7 +7,7 @@ use crate::stats::simulate::Generator;
 const DEVIATION: f64 = 0.006;
 
 /// By how much an interval is slower than the one before it, where arms drift.
-const DRIFT: f64 = 2e-5;
+const DRIFT: f64 = 5e-5;
 
 /// Where 0.7 of a normal distribution below lies half of the whole: its 0.5 / 0.7 quantile.
 const BIMODAL_MEDIAN: f64 = 0.565_948_8;

@@ -1,101 +1,27 @@
-//! The verb `selftest`: plants faults in every kernel of a device, and sees that each is caught.
+//! The part `kernels`: plants faults in every kernel of a device, and sees that each is caught.
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use clap::Args;
-use jiff::Timestamp;
-
-use super::bench::{Bench, DEFAULT_SEED, OUT_OF_TURN, interruption};
-use super::probe::resolve;
-use super::progress::Progress;
-use super::worker::{Message, Request};
-use super::{Failure, Format, filter, output, print};
-use crate::device::DeviceRequest;
-use crate::record::journal::{JournalError, JournalWriter};
-use crate::record::{Selection, Selftest, Status};
+use super::super::bench::{Bench, OUT_OF_TURN};
+use super::super::progress::Progress;
+use super::super::worker::{Message, Request};
+use super::super::{Failure, filter};
+use super::{Arguments, Ground, interrupted_after, unsound};
+use crate::record::journal::JournalWriter;
+use crate::record::{Selftest, Status};
 use crate::report;
-use crate::selftest::{LAYOUTS, Subject, Tested};
+use crate::selftest::{Subject, Tested};
 
 /// How long a worker may take for one kernel, a sanitizer's slowness included.
 const KERNEL: Duration = Duration::from_secs(600);
 
-/// Plant faults in every kernel, and see that each is caught.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  fragbench selftest\n  fragbench selftest --device host --layouts 10\n  \
-    fragbench selftest --filter '*bulk*' --filter 'copy*'\n  fragbench selftest --seed 7 --out selftest.jsonl\n\n\
-    Exit code: 0 every kernel that the device has is sound, and every planted fault was caught; \
-    1 not so, or no usable device was found; 2 a bad request; 130 interrupted."
-)]
-pub struct Arguments {
-    /// auto, cuda:N, a UUID (GPU-...), or host
-    #[arg(long, default_value = "auto")]
-    device: DeviceRequest,
-    /// Seed of layouts and data
-    #[arg(long, default_value_t = DEFAULT_SEED)]
-    seed: u64,
-    /// Random layouts for each kernel; the default is every pattern in every order
-    #[arg(long, value_name = "N", default_value_t = LAYOUTS, value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    layouts: u64,
-    /// Only kernels whose whole name matches one of these globs (repeatable)
-    #[arg(long, value_name = "GLOB")]
-    filter: Vec<String>,
-    /// Also keep a journal: a name that ends in .jsonl, or a folder
-    #[arg(long, value_name = "FILE.jsonl|FOLDER")]
-    out: Option<PathBuf>,
-    /// What to print at the end: text or json
-    #[arg(long, default_value = "text")]
-    format: Format,
-}
-
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    if !matches!(arguments.format, Format::Text | Format::Json) {
-        return Err(Failure::request(
-            "selftest prints text or json: choose one of them with --format",
-        ));
-    }
+pub fn run(arguments: &Arguments, layouts: u64) -> Result<(), Failure> {
     let subjects = select(&arguments.filter)?;
-    let device = resolve(&arguments.device.to_string())?;
-    let path = match &arguments.out {
-        Some(out) => {
-            let now = Timestamp::now();
-            Some(output::journal_path(Some(out), "fragbench-selftest", &device, now)?)
-        }
-        None => None,
-    };
-    let selection = Selection {
-        suite: "selftest".to_owned(),
-        only: Vec::new(),
-        cases: Vec::new(),
-        filters: arguments.filter.clone(),
-        device: arguments.device.to_string(),
-        seed: arguments.seed.to_string(),
-        memory_limit_bytes: None,
-        time_limit_s: None,
-        processes: 1,
-    };
-    let interrupted = interruption()?;
-    let mut bench = Bench { device: device.id, selection, worker: None, interrupted };
-    let (worker, ready) = bench.open()?;
-    bench.worker = Some(worker);
-    let run = bench.describe(ready);
-    let mut journal = path.as_deref().map(create).transpose()?;
-    if let Some(journal) = &mut journal {
-        journal.write_run(&run).map_err(Failure::request)?;
-    }
-    let records = bench.selftest(subjects, arguments.layouts, journal)?;
-    match arguments.format {
-        Format::Json => {
-            let json = serde_json::to_string_pretty(&records).map_err(Failure::request)?;
-            print(&(json + "\n"))?;
-        }
-        _ => print(&report::selftest_table(&run, &records))?,
-    }
-    if let Some(path) = path {
-        eprintln!("Journal: {}", path.display());
-    }
+    let mut ground = Ground::open(arguments)?;
+    let journal = ground.journal.take();
+    let records = ground.bench.selftest(subjects, layouts, journal)?;
+    ground.show(arguments.format, &records, || report::selftest_table(&ground.run, &records))?;
     verdict(&records)
 }
 
@@ -117,17 +43,6 @@ fn select(filters: &[String]) -> Result<Vec<Subject>, Failure> {
     Ok(all.into_iter().filter(is_selected).collect())
 }
 
-/// Begins the journal. A selftest is not resumed: a file in its way stays as it is.
-fn create(path: &Path) -> Result<JournalWriter, Failure> {
-    JournalWriter::create(path).map_err(|error| match error {
-        JournalError::Exists { path } => Failure::request(format_args!(
-            "{} exists already: name another file with --out",
-            path.display()
-        )),
-        other => Failure::request(other),
-    })
-}
-
 /// What is not sound is named, the first of it with its reason.
 fn verdict(records: &[Selftest]) -> Result<(), Failure> {
     let is_sound = |record: &&Selftest| [Status::Ok, Status::Skipped].contains(&record.status);
@@ -140,7 +55,7 @@ fn verdict(records: &[Selftest]) -> Result<(), Failure> {
         records.len(),
         first.kernel
     );
-    Err(Failure { code: Failure::CASE, message })
+    Err(unsound(message))
 }
 
 impl Bench {
@@ -158,8 +73,7 @@ impl Bench {
             progress.begin(&kernel);
             let record = self.test(subject, layouts)?;
             if self.interrupted.load(Ordering::SeqCst) {
-                let message = format!("interrupted after {} kernels", records.len());
-                return Err(Failure { code: Failure::INTERRUPTED, message });
+                return Err(interrupted_after(records.len(), "kernels"));
             }
             if let Some(journal) = &mut journal {
                 journal.write_selftest(&record).map_err(Failure::request)?;
