@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::open_enum::open_enum;
-use super::{HeapFacts, Refined, Sentinel};
+use super::{Condition, HeapFacts, Refined, Sentinel};
 
 open_enum! {
     /// What a group belongs to.
@@ -338,6 +338,9 @@ pub struct Group {
     /// Clocks.
     #[serde(default)]
     pub clocks: Clocks,
+    /// What else NVML tells about the device around the group; none where it tells nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Condition>,
     /// NVML's bits of reasons for lowered clocks, read after each round; entry `i` belongs to round
     /// `i`. Empty where nothing is known of any round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

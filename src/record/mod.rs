@@ -4,6 +4,7 @@
 //! only; whatever can be derived from them (medians, ratios, intervals, flags) is derived by
 //! [`crate::summary`].
 
+mod condition;
 mod group;
 mod heap;
 pub mod journal;
@@ -14,12 +15,15 @@ mod selftest;
 mod sentinel;
 pub mod size;
 
+pub use condition::{Condition, Health};
 pub use group::{
     Arm, Check, CheckKind, Clocks, Experiment, Group, KernelName, LayoutFacts, Mechanism, Order,
     PatternName, Phases, Placement, Samples, Status, StopReason, When,
 };
 pub use heap::HeapFacts;
 pub use refined::Refined;
-pub use run::{DeviceFacts, DeviceKind, HostFacts, Run, SCHEMA, Selection};
+pub use run::{
+    ComputeMode, DeviceFacts, DeviceKind, HostFacts, Run, SCHEMA, Selection, Virtualization,
+};
 pub use selftest::{Fault, FaultKind, Selftest};
 pub use sentinel::{Attempt, Reading, Sentinel};

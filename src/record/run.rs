@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::Health;
 use super::open_enum::open_enum;
 
 /// The version of the journal's form. Schema 0 promises nothing yet; from 1 on it only grows.
@@ -17,6 +18,36 @@ open_enum! {
         Cuda = "cuda",
         /// The host's processor and memory; never shown as a GPU's figure.
         Host = "host",
+    }
+}
+
+open_enum! {
+    /// Who may make contexts on a device.
+    ComputeMode {
+        /// Everybody.
+        Default = "default",
+        /// One process at a time.
+        ExclusiveProcess = "exclusive_process",
+        /// One thread at a time (old drivers).
+        ExclusiveThread = "exclusive_thread",
+        /// Nobody.
+        Prohibited = "prohibited",
+    }
+}
+
+open_enum! {
+    /// Whether a device is real, or a virtual machine's.
+    Virtualization {
+        /// Bare metal.
+        None = "none",
+        /// A whole device, passed through to a virtual machine.
+        Passthrough = "passthrough",
+        /// A share of a device (vGPU) in a virtual machine.
+        Vgpu = "vgpu",
+        /// A device that gives shares of itself (vGPU) to virtual machines.
+        HostVgpu = "host_vgpu",
+        /// The same for graphics (vSGA).
+        HostVsga = "host_vsga",
     }
 }
 
@@ -139,6 +170,27 @@ pub struct DeviceFacts {
     pub other_processes: Option<u32>,
     /// Whether a display is driven by the device.
     pub display: Option<bool>,
+    /// Whether the driver keeps the device initialised while nobody uses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persistence: Option<bool>,
+    /// Who may make contexts on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute_mode: Option<ComputeMode>,
+    /// Whether it is real, or a virtual machine's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtualization: Option<Virtualization>,
+    /// Whether an MPS server seems to stand before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mps: Option<bool>,
+    /// Whether the system is Linux under Windows (WSL).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wsl: Option<bool>,
+    /// The power limit in force, in mW.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_limit_mw: Option<u32>,
+    /// What spoils figures, as NVML told when the device was listed; none where it told nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<Health>,
     /// Maximal L2 fetch granularity of the context, in bytes (a hint to the hardware).
     pub l2_fetch_granularity_bytes: Option<u64>,
     /// Page size of the measured memory, on the host.
@@ -180,6 +232,13 @@ impl DeviceFacts {
             used_at_start_bytes: None,
             other_processes: None,
             display: None,
+            persistence: None,
+            compute_mode: None,
+            virtualization: None,
+            mps: None,
+            wsl: None,
+            power_limit_mw: None,
+            health: None,
             l2_fetch_granularity_bytes: None,
             page_bytes: None,
             huge_pages: None,
