@@ -1,5 +1,6 @@
 //! The rows of a run.
 
+use super::flat::FlatTimes;
 use super::source::Source;
 use super::{Row, Times, access, ceiling, dropped, variants};
 use crate::record::{Group, KernelName, Run};
@@ -37,11 +38,12 @@ pub fn run_id(run: &Run) -> String {
 /// one row without figures that says why.
 pub fn rows(run_id: &str, run: &Run, groups: &[Group]) -> Vec<Row> {
     let median_sm_khz = dropped::median_sm_khz(groups.iter().flat_map(|group| &group.arms));
-    groups
-        .iter()
-        .flat_map(|group| {
-            let (group, dropped_rounds) = dropped::without_spoiled(group);
-            let source = Source { run_id, run, group: &group, dropped_rounds, median_sm_khz };
+    let kept: Vec<_> = groups.iter().map(dropped::without_spoiled).collect();
+    let flat_times = &FlatTimes::of(&run.device, kept.iter().map(|(group, _)| &**group));
+    kept.iter()
+        .flat_map(|(group, dropped_rounds)| {
+            let dropped_rounds = *dropped_rounds;
+            let source = Source { run_id, run, group, dropped_rounds, median_sm_khz, flat_times };
             match (&group.kernel.base, group.kernel.refinement.as_deref()) {
                 (KernelName::Ceiling, _) => ceiling::rows(&source),
                 (_, Some(variants::REFINEMENT)) => variants::rows(&source),
