@@ -24,10 +24,10 @@ pub use entry::{Entry, Movement, Mover, SPARSE_STRIDE_BYTES, Variant};
 pub use error::DeviceError;
 pub use launch::{Launch, SUM_BYTES, Shape, Spans};
 pub use memory::{Buffer, Span};
-pub use nvml::device_count as nvml_device_count;
 pub use process::{end_with_parent, environment};
 pub use select::{DeviceRequest, choose, nvidia_hint};
 pub use snapshot::Snapshot;
+pub use system::Surroundings;
 pub use varied::{VariedEntry, VariedMover, VariedShape, VariedSpans};
 
 use crate::record::DeviceFacts;

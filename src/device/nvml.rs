@@ -31,7 +31,7 @@ fn load() -> Option<Nvml> {
 }
 
 /// How many devices NVML knows, those included that CUDA is not to see.
-pub fn device_count() -> Option<u32> {
+pub(super) fn device_count() -> Option<u32> {
     load()?.device_count().ok()
 }
 
