@@ -1,10 +1,11 @@
 //! The condition of a device: around a group, and when the run began.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The device around a group, as NVML tells it. Each pair holds what was seen before and after; it is
 /// none where either was not told. Clocks are in [`Clocks`](super::Clocks).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Condition {
     /// Temperature of the GPU, in degrees Celsius.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,7 +25,7 @@ pub struct Condition {
 }
 
 /// What NVML tells about a device when it is listed that has to do with how well it can be measured.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
     /// The bits of reasons for lowered clocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]

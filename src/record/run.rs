@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -52,7 +53,7 @@ open_enum! {
 }
 
 /// What the user asked to be measured: the part of a run that `--resume` takes over.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Selection {
     /// The suite's name.
     pub suite: String,
@@ -76,7 +77,7 @@ pub struct Selection {
 }
 
 /// The first line of a journal.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// The version of the journal's form; see [`SCHEMA`].
     pub schema: u32,
@@ -106,7 +107,7 @@ pub struct Run {
 }
 
 /// The machine that a run was made on; without its name, unless that was asked for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostFacts {
     /// Operating system and kernel release.
     pub os: String,
@@ -124,7 +125,7 @@ pub struct HostFacts {
 }
 
 /// Facts of a device as its driver and NVML tell them. `None` is `unknown`, never zero.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceFacts {
     /// The kind of device.
     pub kind: DeviceKind,
