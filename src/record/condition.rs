@@ -58,3 +58,52 @@ pub struct Health {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_remapping_failed: Option<bool>,
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::record::{ComputeMode, DeviceFacts, DeviceKind, Group, Virtualization};
+
+    #[test]
+    fn a_condition_is_read_as_it_was_written_and_its_lack_is_no_field() {
+        let mut group: Group = serde_json::from_value(json!({
+            "case": "x", "experiment": "bandwidth", "mechanism": "none", "kernel": "read",
+            "pattern": "contiguous", "footprint_bytes": 1, "payload_bytes": 1, "status": "ok",
+        }))
+        .unwrap();
+        let bare = serde_json::to_value(&group).unwrap();
+        assert!(bare.get("condition").is_none());
+        group.condition = Some(Condition {
+            temperature_c: Some([31, 40]),
+            ecc_corrected: Some([u64::MAX, 0]),
+            other_processes: Some([0, 2]),
+            ..Condition::default()
+        });
+        let line = serde_json::to_value(&group).unwrap();
+        let expected = json!({
+            "temperature_c": [31, 40], "ecc_corrected": [u64::MAX, 0], "other_processes": [0, 2]
+        });
+        assert_eq!(line["condition"], expected);
+        let read: Group = serde_json::from_value(line).unwrap();
+        assert_eq!(read, group);
+    }
+
+    #[test]
+    fn facts_of_older_journals_stay_what_they_are_and_modes_are_open() {
+        let old = serde_json::to_value(DeviceFacts::new(DeviceKind::Cuda)).unwrap();
+        for field in ["persistence", "compute_mode", "virtualization", "mps", "wsl", "health"] {
+            assert!(old.get(field).is_none(), "{field}");
+        }
+        let mut new = old.clone();
+        new["compute_mode"] = json!("exclusive_process");
+        new["virtualization"] = json!("nested");
+        new["health"] = json!({"ecc_uncorrected": 2});
+        let facts: DeviceFacts = serde_json::from_value(new.clone()).unwrap();
+        assert_eq!(facts.compute_mode, Some(ComputeMode::ExclusiveProcess));
+        assert_eq!(facts.virtualization, Some(Virtualization::Other("nested".to_owned())));
+        assert_eq!(facts.health.as_ref().unwrap().ecc_uncorrected, Some(2));
+        assert_eq!(serde_json::to_value(facts).unwrap(), new);
+    }
+}

@@ -96,6 +96,7 @@ mod tests {
             ["the driver (CUDA 10.2) is too old for this build's kernels: they cannot be loaded; \
              update the NVIDIA driver to one of CUDA 11.0 or newer"]
         );
+        assert!(found("7.5", "9.2")[0].contains("one of CUDA 11.0"));
         assert_eq!(found("8.9", "11.8"), [""; 0]);
         let left_out = found("9.0", "11.8");
         assert_eq!(left_out.len(), 1);
