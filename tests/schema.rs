@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use assert_cmd::Command;
 use flate2::read::MultiGzDecoder;
 use fragbench::record::journal::schema;
 use jsonschema::Validator;
@@ -55,6 +56,22 @@ fn every_line_of_every_published_journal_conforms() {
                 panic!("{}, line {}: {error} at {at}", journal.display(), number + 1);
             }
         }
+    }
+}
+
+#[test]
+fn what_this_build_writes_conforms() {
+    let folder = tempfile::tempdir().unwrap();
+    let case = "bandwidth/kernel=gather_read/pattern=shuffled/fragment=4KiB/footprint=16MiB";
+    let run = ["run", "--device", "host", "--case", case, "--out", "run.jsonl"];
+    let mut command = Command::cargo_bin("fragbench").expect("the program is built");
+    command.current_dir(folder.path()).args(run).assert().success();
+    let text = fs::read_to_string(folder.path().join("run.jsonl")).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((lines.len(), &lines[1]["status"]), (2, &json!("ok")));
+    let validator = validator();
+    for line in lines {
+        assert!(validator.is_valid(&line), "{:?}", validator.validate(&line));
     }
 }
 
