@@ -19,7 +19,7 @@ use fragbench::device::{
 };
 use fragbench::kernel::{Access, GUARD_BYTES, Operands, Verifier, fill};
 use fragbench::layout::{Layout, Pattern, Spec};
-use fragbench::measure::limit::{memory_limit, mps_is_running};
+use fragbench::measure::limit::memory_limit;
 use fragbench::record::{Order, size};
 
 const SEED: u64 = 1;
@@ -134,7 +134,7 @@ impl Ground {
         let hint = device::nvidia_hint();
         let facts = device::choose(&request, &devices, error.as_deref(), hint.as_deref())?;
         let device = device::open(&facts.id).map_err(|error| error.to_string())?;
-        let limit = memory_limit(device.facts(), None, mps_is_running());
+        let limit = memory_limit(device.facts(), None);
         // Once as a test, or on a host, a small case will do.
         let most = if is_measured() && !facts.is_host() { u64::MAX } else { 256 << 20 };
         let fits = |bytes: &&u64| **bytes <= most && **bytes * 2 <= limit.bytes;

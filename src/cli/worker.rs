@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Failure;
 use crate::device::{self, DeviceError};
 use crate::experiment::{Answer, Heap, Plan, Session};
-use crate::measure::limit::{MemoryLimit, memory_limit, mps_is_running};
+use crate::measure::limit::{MemoryLimit, memory_limit};
 use crate::measure::worker::serve;
 use crate::record::{ClockTest, DeviceFacts};
 use crate::selftest::{self, Subject, Tested};
@@ -116,8 +116,7 @@ fn answer(session: &mut Session, seed: u64, request: Request) -> Message {
 fn open(arguments: &Arguments) -> Result<(Message, Session), DeviceError> {
     let device = device::open(&arguments.device)?;
     let facts = device.facts().clone();
-    let MemoryLimit { bytes, reason } =
-        memory_limit(&facts, arguments.memory_limit, mps_is_running());
+    let MemoryLimit { bytes, reason } = memory_limit(&facts, arguments.memory_limit);
     let ready = Message::Ready(Box::new(Ready {
         device: facts,
         memory_limit_bytes: bytes,

@@ -7,9 +7,9 @@ use std::rc::Rc;
 
 use super::launch::Work;
 use super::memory::Release;
-use super::{Buffer, Device, DeviceError, Entry, Interval, Launch, Span};
+use super::{Buffer, Device, DeviceError, Entry, Interval, Launch, Snapshot, Span};
 use crate::layout::UNIT_BYTES;
-use crate::record::{Clocks, DeviceFacts, DeviceKind};
+use crate::record::{DeviceFacts, DeviceKind};
 
 /// What a script is asked to time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,7 @@ pub struct Fake {
     memory: Rc<Memory>,
     script: RefCell<Script>,
     reasons: RefCell<Box<dyn FnMut() -> Option<u64>>>,
+    snapshots: RefCell<Box<dyn FnMut() -> Snapshot>>,
     held: bool,
     refused_bytes: Option<u64>,
     cold: Cell<bool>,
@@ -61,6 +62,7 @@ impl Fake {
             memory: Rc::new(memory),
             script: RefCell::new(Box::new(script)),
             reasons: RefCell::new(Box::new(|| None)),
+            snapshots: RefCell::new(Box::new(Snapshot::default)),
             held: true,
             refused_bytes: None,
             cold: Cell::new(false),
@@ -70,6 +72,11 @@ impl Fake {
     /// The same with reasons for lowered clocks, asked for round by round.
     pub fn throttled(self, reasons: impl FnMut() -> Option<u64> + 'static) -> Fake {
         Fake { reasons: RefCell::new(Box::new(reasons)), ..self }
+    }
+
+    /// The same with what NVML tells, asked for moment by moment.
+    pub fn seen(self, snapshots: impl FnMut() -> Snapshot + 'static) -> Fake {
+        Fake { snapshots: RefCell::new(Box::new(snapshots)), ..self }
     }
 
     /// The same where nothing can be held.
@@ -147,8 +154,8 @@ impl Device for Fake {
         self.held
     }
 
-    fn clocks(&self) -> Clocks {
-        Clocks::default()
+    fn snapshot(&self) -> Snapshot {
+        (self.snapshots.borrow_mut())()
     }
 
     fn throttle_reasons(&self) -> Option<u64> {

@@ -16,6 +16,8 @@ pub mod modules;
 mod nvml;
 mod process;
 mod select;
+mod snapshot;
+mod system;
 mod varied;
 
 pub use entry::{Entry, Movement, Mover, SPARSE_STRIDE_BYTES, Variant};
@@ -24,9 +26,11 @@ pub use launch::{Launch, SUM_BYTES, Shape, Spans};
 pub use memory::{Buffer, Span};
 pub use process::{end_with_parent, environment};
 pub use select::{DeviceRequest, choose, nvidia_hint};
+pub use snapshot::Snapshot;
+pub use system::Surroundings;
 pub use varied::{VariedEntry, VariedMover, VariedShape, VariedSpans};
 
-use crate::record::{Clocks, DeviceFacts};
+use crate::record::DeviceFacts;
 
 /// How long a timed interval took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,12 +137,13 @@ pub trait Device {
     /// host, where nothing is queued).
     fn is_held(&self) -> bool;
 
-    /// Clocks now: each pair holds the same value twice.
-    fn clocks(&self) -> Clocks;
+    /// What NVML tells about the device now. Takes up to some milliseconds: not to be called between
+    /// the intervals of a round.
+    fn snapshot(&self) -> Snapshot;
 
     /// NVML's bits of reasons for lowered clocks now, where they are known.
     fn throttle_reasons(&self) -> Option<u64> {
-        self.clocks().throttle_reasons
+        self.snapshot().throttle_reasons
     }
 }
 

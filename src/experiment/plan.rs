@@ -271,6 +271,7 @@ impl Plan {
             stop: None,
             target_half_width_ppm: self.target_half_width_ppm,
             clocks: Clocks::default(),
+            condition: None,
             round_throttle_reasons: Vec::new(),
             sentinel: None,
             l2_evicted: false,

@@ -15,7 +15,7 @@ use crate::device::{Buffer, Device, DeviceError, Movement, Span};
 use crate::kernel::fill;
 use crate::layout::mix;
 use crate::measure::{Conduct, Count, Pauses, Quota, eviction_bytes};
-use crate::record::{Clocks, Group, Status, size};
+use crate::record::{Group, Status, size};
 
 /// How long freed memory may take to come back: the driver scrubs it first.
 const RECOVERY: Duration = Duration::from_secs(5);
@@ -75,12 +75,14 @@ impl Session {
     pub fn perform(&mut self, plan: &Plan) -> Answer {
         let mut group = plan.record(Status::Ok, None);
         self.placement = 0;
-        let before = self.device.clocks();
+        let before = self.device.snapshot();
         let result = match plan.is_placed_anew() {
             true => self.measure_placements(plan, &mut group),
             false => self.measure_once(plan, &mut group),
         };
-        group.clocks = around(before, self.device.clocks());
+        let after = self.device.snapshot();
+        group.clocks = before.clocks_until(&after);
+        group.condition = before.condition_until(&after);
         let mut device_lost = false;
         match result {
             Ok(()) => {}
@@ -204,23 +206,13 @@ impl Session {
     }
 }
 
-/// Clocks before and after, in one.
-fn around(before: Clocks, after: Clocks) -> Clocks {
-    let pair = |before: Option<[u32; 2]>, after: Option<[u32; 2]>| Some([before?[0], after?[1]]);
-    let reasons = before.throttle_reasons.zip(after.throttle_reasons);
-    Clocks {
-        sm_mhz: pair(before.sm_mhz, after.sm_mhz),
-        memory_mhz: pair(before.memory_mhz, after.memory_mhz),
-        throttle_reasons: reasons.map(|(before, after)| before | after),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::Snapshot;
     use crate::device::fake::{Fake, at_rate};
     use crate::experiment::{Scene, Suite, parse_case, plans};
-    use crate::record::DeviceKind;
+    use crate::record::{Clocks, DeviceKind};
 
     fn session(memory_limit_bytes: u64) -> Session {
         let device = Fake::new(1 << 40, |timed| at_rate(timed, 4000.0));
@@ -249,6 +241,32 @@ mod tests {
             reason.contains("buddy cannot fill 99 %") && reason.contains("ask for"),
             "{reason}"
         );
+    }
+
+    /// What a group's record holds of a device that NVML tells so about, moment by moment.
+    fn seen(mut snapshots: Vec<Snapshot>) -> Group {
+        snapshots.reverse();
+        let device = Fake::new(1 << 40, |timed| at_rate(timed, 4000.0))
+            .seen(move || snapshots.pop().expect("NVML is asked twice for a group"));
+        let plan = plan("gather_read", "footprint=256MiB");
+        Session::new(Box::new(device), 1, 1 << 40).perform(&plan).group
+    }
+
+    #[test]
+    fn nvml_is_asked_before_and_after_and_may_die_in_between() {
+        let snapshot = |n: u32| Snapshot {
+            sm_mhz: Some(1900 + n),
+            temperature_c: Some(30 + n),
+            other_processes: Some(n),
+            ..Snapshot::default()
+        };
+        let group = seen(vec![snapshot(0), snapshot(1)]);
+        assert_eq!(group.clocks.sm_mhz, Some([1900, 1901]));
+        let condition = group.condition.unwrap();
+        assert_eq!(condition.temperature_c, Some([30, 31]));
+        assert_eq!((condition.other_processes, condition.power_mw), (Some([0, 1]), None));
+        let dead = seen(vec![snapshot(1), Snapshot::default()]);
+        assert_eq!((dead.clocks, dead.condition), (Clocks::default(), None));
     }
 
     #[test]

@@ -19,12 +19,12 @@ pub struct MemoryLimit {
 /// Without a request: min(95 % of the total, free - max(5 %, 1 GiB)), but only where the device is
 /// provably ours (NVML lists no other process, under 1 GiB was in use before the run, no MPS, no
 /// display). Else half of what is free.
-pub fn memory_limit(facts: &DeviceFacts, requested: Option<u64>, mps: bool) -> MemoryLimit {
+pub fn memory_limit(facts: &DeviceFacts, requested: Option<u64>) -> MemoryLimit {
     let free = facts.free_bytes.unwrap_or(0);
     if let Some(bytes) = requested {
         return MemoryLimit { bytes, reason: "as asked for by --memory-limit".to_owned() };
     }
-    match not_ours(facts, mps) {
+    match not_ours(facts) {
         Some(why) => MemoryLimit {
             bytes: free / 2,
             reason: format!("half of the {} that are free, because {why}", size::rounded(free)),
@@ -41,14 +41,14 @@ pub fn memory_limit(facts: &DeviceFacts, requested: Option<u64>, mps: bool) -> M
 }
 
 /// Why the device is not provably ours; `None` where it is.
-fn not_ours(facts: &DeviceFacts, mps: bool) -> Option<String> {
+fn not_ours(facts: &DeviceFacts) -> Option<String> {
     if facts.is_host() {
         return Some("the host's memory is shared with everything that runs on it".to_owned());
     }
     if !facts.nvml {
         return Some("NVML is not there to say who else uses the device".to_owned());
     }
-    if mps {
+    if facts.mps == Some(true) {
         return Some("an MPS server shares the device".to_owned());
     }
     if facts.integrated == Some(true) {
@@ -72,12 +72,6 @@ fn not_ours(facts: &DeviceFacts, mps: bool) -> Option<String> {
     }
 }
 
-/// Whether anything suggests that an MPS server stands between this process and the device.
-pub fn mps_is_running() -> bool {
-    let pipe = std::env::var("CUDA_MPS_PIPE_DIRECTORY").unwrap_or("/tmp/nvidia-mps".to_owned());
-    std::path::Path::new(&pipe).join("control").exists()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,27 +91,27 @@ mod tests {
 
     #[test]
     fn a_device_of_our_own_is_used_but_for_a_reserve() {
-        assert_eq!(memory_limit(&ours(), None, false).bytes, 132 << 30);
+        assert_eq!(memory_limit(&ours(), None).bytes, 132 << 30);
     }
 
     #[test]
     fn any_doubt_halves_what_is_free() {
         type Spoil = fn(&mut DeviceFacts);
-        let doubts: [(Spoil, &str); 5] = [
+        let doubts: [(Spoil, &str); 6] = [
             (|f| f.nvml = false, "NVML is not there"),
             (|f| f.other_processes = Some(2), "2 other processes"),
             (|f| f.other_processes = None, "does not list"),
             (|f| f.display = Some(true), "display"),
+            (|f| f.mps = Some(true), "MPS"),
             (|f| f.used_at_start_bytes = Some(2 << 30), "2 GiB were in use"),
         ];
         for (spoil, why) in doubts {
             let mut facts = ours();
             spoil(&mut facts);
-            let limit = memory_limit(&facts, None, false);
+            let limit = memory_limit(&facts, None);
             assert_eq!(limit.bytes, (139 << 30) / 2);
             assert!(limit.reason.contains(why), "{}", limit.reason);
         }
-        assert!(memory_limit(&ours(), None, true).reason.contains("MPS"));
-        assert_eq!(memory_limit(&ours(), Some(7), true).bytes, 7);
+        assert_eq!(memory_limit(&ours(), Some(7)).bytes, 7);
     }
 }

@@ -4,6 +4,7 @@
 mod cache;
 mod clock;
 mod conduct;
+pub mod doctor;
 pub mod limit;
 mod rounds;
 mod sentinel;

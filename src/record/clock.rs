@@ -1,10 +1,11 @@
 //! One line of a selftest's journal: what the device's clock tells.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Intervals of a device's timer, beside those of the host's monotonic clock.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockTest {
     /// Bytes that the shortest launch reads.
     pub short_bytes: u64,

@@ -1,5 +1,6 @@
 //! One line of a selftest's journal: how often intervals held what they should.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -45,7 +46,7 @@ open_enum! {
 }
 
 /// One interval on one kind of noise, with a known truth, again and again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Coverage {
     /// The noise.
     pub noise: Noise,

@@ -1,10 +1,11 @@
 //! One line of a journal: a group of arms that were measured together.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::open_enum::open_enum;
-use super::{HeapFacts, Refined, Sentinel};
+use super::{Condition, HeapFacts, Refined, Sentinel};
 
 open_enum! {
     /// What a group belongs to.
@@ -143,7 +144,7 @@ open_enum! {
 }
 
 /// One comparison of what a kernel did with what it had to do.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
     /// The arm that was checked.
     pub arm: String,
@@ -159,7 +160,7 @@ pub struct Check {
 
 /// The samples of one arm, a column each; entry `i` of every column belongs to the same sample. A
 /// column that the device cannot fill is empty.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Samples {
     /// The round of each sample, from 0.
     pub round: Vec<u32>,
@@ -198,7 +199,7 @@ impl Samples {
 }
 
 /// One thing that was timed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Arm {
     /// The arm's name within its group: `stream`, `packed`, `sorted`, `scattered`, or a ceiling's
     /// kernel.
@@ -226,7 +227,7 @@ pub struct Arm {
 }
 
 /// Metrics of a layout, counted on the layout itself.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayoutFacts {
     /// Fragments.
     pub fragments: u64,
@@ -247,7 +248,7 @@ pub struct LayoutFacts {
 }
 
 /// Where the buffers of a group lay: virtual addresses of the device, in hexadecimal.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Placement {
     /// The beginning of the source.
     pub source: String,
@@ -263,7 +264,7 @@ impl Placement {
 }
 
 /// Clocks around a group, as NVML tells them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Clocks {
     /// SM clock before and after, in MHz.
     pub sm_mhz: Option<[u32; 2]>,
@@ -274,7 +275,7 @@ pub struct Clocks {
 }
 
 /// Where the wall time of a group went, in nanoseconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Phases {
     /// Allocation, data, layouts and index.
     pub prepare_ns: u64,
@@ -288,7 +289,7 @@ pub struct Phases {
 }
 
 /// The arms that are compared with each other, measured together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
     /// The case id, without an arm.
     pub case: String,
@@ -341,6 +342,9 @@ pub struct Group {
     /// Clocks.
     #[serde(default)]
     pub clocks: Clocks,
+    /// What else NVML tells about the device around the group; none where it tells nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Condition>,
     /// NVML's bits of reasons for lowered clocks, read after each round; entry `i` belongs to round
     /// `i`. Empty where nothing is known of any round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

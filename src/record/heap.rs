@@ -1,10 +1,11 @@
 //! What an aged heap was, and what its ageing came to.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The heap that a layout lies in: what was asked of the harness, and what was reached.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapFacts {
     /// The allocation policy.
     pub policy: String,

@@ -5,6 +5,7 @@
 //! [`crate::summary`].
 
 mod clock;
+mod condition;
 mod coverage;
 mod group;
 mod heap;
@@ -17,6 +18,7 @@ mod sentinel;
 pub mod size;
 
 pub use clock::ClockTest;
+pub use condition::{Condition, Health};
 pub use coverage::{Coverage, IntervalKind, Noise};
 pub use group::{
     Arm, Check, CheckKind, Clocks, Experiment, Group, KernelName, LayoutFacts, Mechanism, Order,
@@ -24,6 +26,8 @@ pub use group::{
 };
 pub use heap::HeapFacts;
 pub use refined::Refined;
-pub use run::{DeviceFacts, DeviceKind, HostFacts, Run, SCHEMA, Selection};
+pub use run::{
+    ComputeMode, DeviceFacts, DeviceKind, HostFacts, Run, SCHEMA, Selection, Virtualization,
+};
 pub use selftest::{Fault, FaultKind, Selftest};
 pub use sentinel::{Attempt, Reading, Sentinel};

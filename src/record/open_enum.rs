@@ -2,11 +2,13 @@
 
 /// Declares a string enum with an `Other` variant, and its text and serde forms.
 macro_rules! open_enum {
-    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
-        $(#[$meta])*
+    ($(#[doc = $doc:literal])* $name:ident {
+        $($(#[doc = $vdoc:literal])* $variant:ident = $text:literal),+ $(,)?
+    }) => {
+        $(#[doc = $doc])*
         #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum $name {
-            $($(#[$vmeta])* $variant,)+
+            $($(#[doc = $vdoc])* $variant,)+
             /// A value that this version does not know, as it stands in the file.
             Other(String),
         }
@@ -45,6 +47,17 @@ macro_rules! open_enum {
             }
         }
 
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let known = [$(($text, concat!($($vdoc),*))),+];
+                crate::record::open_enum::schema(concat!($($doc),*), &known)
+            }
+        }
+
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.as_str())
@@ -60,3 +73,14 @@ macro_rules! open_enum {
 }
 
 pub(crate) use open_enum;
+
+/// A schema of strings that names the known values, with their meaning, and allows all others.
+pub(crate) fn schema(what: &str, known: &[(&str, &str)]) -> schemars::Schema {
+    let known = known.iter().map(|(text, meaning)| format!("- `{text}`: {}", meaning.trim()));
+    let known = known.collect::<Vec<_>>().join("\n");
+    let what = what.trim();
+    schemars::json_schema!({
+        "type": "string",
+        "description": format!("{what} Known values; later versions may add others:\n{known}"),
+    })
+}

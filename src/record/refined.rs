@@ -1,7 +1,9 @@
 //! A name from the vocabulary with an optional refinement after a dot.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A name and its refinement, as `copy.bulk` or `holes.occupancy_50`: one text in journals, tables
@@ -55,6 +57,21 @@ impl<T: fmt::Display> Serialize for Refined<T> {
 impl<'de, T: From<String>> Deserialize<'de> for Refined<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Refined::parse(&String::deserialize(deserializer)?))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Refined<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("Refined{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let of_base = T::json_schema(generator);
+        let what = of_base.get("description").and_then(|text| text.as_str()).unwrap_or_default();
+        json_schema!({
+            "type": "string",
+            "description": format!("A name and, after a dot, what refines it. {what}"),
+        })
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::Health;
 use super::open_enum::open_enum;
 
 /// The version of the journal's form. Schema 0 promises nothing yet; from 1 on it only grows.
@@ -20,8 +22,38 @@ open_enum! {
     }
 }
 
+open_enum! {
+    /// Who may make contexts on a device.
+    ComputeMode {
+        /// Everybody.
+        Default = "default",
+        /// One process at a time.
+        ExclusiveProcess = "exclusive_process",
+        /// One thread at a time (old drivers).
+        ExclusiveThread = "exclusive_thread",
+        /// Nobody.
+        Prohibited = "prohibited",
+    }
+}
+
+open_enum! {
+    /// Whether a device is real, or a virtual machine's.
+    Virtualization {
+        /// Bare metal.
+        None = "none",
+        /// A whole device, passed through to a virtual machine.
+        Passthrough = "passthrough",
+        /// A share of a device (vGPU) in a virtual machine.
+        Vgpu = "vgpu",
+        /// A device that gives shares of itself (vGPU) to virtual machines.
+        HostVgpu = "host_vgpu",
+        /// The same for graphics (vSGA).
+        HostVsga = "host_vsga",
+    }
+}
+
 /// What the user asked to be measured: the part of a run that `--resume` takes over.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Selection {
     /// The suite's name.
     pub suite: String,
@@ -56,7 +88,7 @@ fn is_one(processes: &u32) -> bool {
 }
 
 /// The first line of a journal.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// The version of the journal's form; see [`SCHEMA`].
     pub schema: u32,
@@ -86,7 +118,7 @@ pub struct Run {
 }
 
 /// The machine that a run was made on; without its name, unless that was asked for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostFacts {
     /// Operating system and kernel release.
     pub os: String,
@@ -104,7 +136,7 @@ pub struct HostFacts {
 }
 
 /// Facts of a device as its driver and NVML tell them. `None` is `unknown`, never zero.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceFacts {
     /// The kind of device.
     pub kind: DeviceKind,
@@ -150,6 +182,27 @@ pub struct DeviceFacts {
     pub other_processes: Option<u32>,
     /// Whether a display is driven by the device.
     pub display: Option<bool>,
+    /// Whether the driver keeps the device initialised while nobody uses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persistence: Option<bool>,
+    /// Who may make contexts on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute_mode: Option<ComputeMode>,
+    /// Whether it is real, or a virtual machine's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtualization: Option<Virtualization>,
+    /// Whether an MPS server seems to stand before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mps: Option<bool>,
+    /// Whether the system is Linux under Windows (WSL).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wsl: Option<bool>,
+    /// The power limit in force, in mW.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_limit_mw: Option<u32>,
+    /// What spoils figures, as NVML told when the device was listed; none where it told nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<Health>,
     /// Maximal L2 fetch granularity of the context, in bytes (a hint to the hardware).
     pub l2_fetch_granularity_bytes: Option<u64>,
     /// Page size of the measured memory, on the host.
@@ -191,6 +244,13 @@ impl DeviceFacts {
             used_at_start_bytes: None,
             other_processes: None,
             display: None,
+            persistence: None,
+            compute_mode: None,
+            virtualization: None,
+            mps: None,
+            wsl: None,
+            power_limit_mw: None,
+            health: None,
             l2_fetch_granularity_bytes: None,
             page_bytes: None,
             huge_pages: None,

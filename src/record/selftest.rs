@@ -1,5 +1,6 @@
 //! One line of a selftest's journal: what became of the faults that were planted in one kernel.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -52,7 +53,7 @@ open_enum! {
 }
 
 /// One kind of fault as one check saw it. A fault that two checks have to see stands in two of them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fault {
     /// What was done wrong.
     pub kind: FaultKind,
@@ -65,7 +66,7 @@ pub struct Fault {
 }
 
 /// The selftest of one kernel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Selftest {
     /// The kernel's entry point without its prefix, or `driver_copy`.
     pub kernel: String,

@@ -1,10 +1,11 @@
 //! Readings of the sentinel: a plain read that is timed again and again, to see whether the device
 //! is what it was.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One reading: the middle one, by length, of a few intervals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reading {
     /// How many launches the interval holds.
     pub launches: u32,
@@ -24,7 +25,7 @@ impl Reading {
 
 /// What stood around one attempt at a group's rounds. A reading is none where the hold gave up in
 /// all of its intervals.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
     /// What the device had settled at: the middle one of the last readings of the settling.
     pub settled: Option<Reading>,
@@ -39,7 +40,7 @@ pub struct Attempt {
 }
 
 /// The sentinel's readings for a group.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sentinel {
     /// Bytes that one launch reads.
     pub bytes: u64,

@@ -7,12 +7,22 @@ pub enum Flag {
     Host,
     /// An arm touches less than 16 times the L2 cache.
     Cache,
+    /// The time of a launch does not grow with its bytes.
+    FlatTime,
     /// A figure lies above the theoretical peak.
     AbovePeak,
     /// The packed arm moves bytes far more slowly than its stream.
     WeakBaseline,
+    /// The two arms of a ratio were not timed in the same rounds.
+    Unpaired,
     /// Launches were not held back until all were queued.
     Unheld,
+    /// The system is Linux under Windows.
+    Wsl,
+    /// Others may have used the device.
+    SharedDevice,
+    /// ECC errors were counted during the group.
+    EccErrors,
     /// Something lowered the clocks.
     Throttled,
     /// Rounds were dropped because heat or hardware lowered the clocks in them.
@@ -35,12 +45,17 @@ pub enum Flag {
 
 impl Flag {
     /// Every flag, in the order of the table.
-    pub const ALL: [Flag; 14] = [
+    pub const ALL: [Flag; 19] = [
         Flag::Host,
         Flag::Cache,
+        Flag::FlatTime,
         Flag::AbovePeak,
         Flag::WeakBaseline,
+        Flag::Unpaired,
         Flag::Unheld,
+        Flag::Wsl,
+        Flag::SharedDevice,
+        Flag::EccErrors,
         Flag::Throttled,
         Flag::DroppedRounds,
         Flag::LowClock,
@@ -57,9 +72,14 @@ impl Flag {
         match self {
             Flag::Host => "host",
             Flag::Cache => "cache",
+            Flag::FlatTime => "flat_time",
             Flag::AbovePeak => "above_peak",
             Flag::WeakBaseline => "weak_baseline",
+            Flag::Unpaired => "unpaired",
             Flag::Unheld => "unheld",
+            Flag::Wsl => "wsl",
+            Flag::SharedDevice => "shared_device",
+            Flag::EccErrors => "ecc_errors",
             Flag::Throttled => "throttled",
             Flag::DroppedRounds => "dropped_rounds",
             Flag::LowClock => "low_clock",
@@ -77,12 +97,23 @@ impl Flag {
         match self {
             Flag::Host => "The figure was measured in the host's memory by its processor.",
             Flag::Cache => "An arm touches less than 16 times the cache in front of the memory.",
+            Flag::FlatTime => {
+                "A launch of an arm over twice the bytes, or more, took less than 1.5 times as long \
+                 for each doubling."
+            }
             Flag::AbovePeak => "The median lies above the theoretical peak of the memory.",
             Flag::WeakBaseline => {
                 "The packed arm, its index included, moves bytes at less than 0.9 of its stream's \
                  rate."
             }
+            Flag::Unpaired => "The two arms of the ratio were not timed in the same rounds.",
             Flag::Unheld => "Launches ran as they were queued: the hold gave up in a trial.",
+            Flag::Wsl => "The system is Linux under Windows (WSL).",
+            Flag::SharedDevice => {
+                "Another process was on the device, an MPS server stood before it, or it is shared \
+                 between virtual machines (vGPU)."
+            }
+            Flag::EccErrors => "The device counted ECC errors during the group.",
             Flag::Throttled => "The driver gave a reason for lowered clocks around the group.",
             Flag::DroppedRounds => {
                 "Rounds were dropped because heat or hardware lowered the clocks in them."
@@ -105,6 +136,10 @@ impl Flag {
         match self {
             Flag::Host => "It says nothing about any GPU.",
             Flag::Cache => "Part of the traffic may be the cache's, so this is no memory figure.",
+            Flag::FlatTime => {
+                "Then the time is not that of moving the bytes: something else takes it, or part of \
+                 the work is not done."
+            }
             Flag::AbovePeak => {
                 "Memory cannot be that fast: a cache answered, or the peak that the driver tells \
                  is wrong."
@@ -113,7 +148,16 @@ impl Flag {
                 "The access kernel is itself the limit, so scattered / packed hides part of the \
                  cost."
             }
+            Flag::Unpaired => {
+                "What is left is a choice of rounds, and what drifts no longer cancels out."
+            }
             Flag::Unheld => "The time of queueing launches may be part of the interval.",
+            Flag::Wsl => {
+                "Windows' driver schedules the device and may move its memory out, and the host's \
+                 calls go through it."
+            }
+            Flag::SharedDevice => "Their traffic takes bandwidth and cache from what is measured.",
+            Flag::EccErrors => "Corrections take time, and memory that needs them may be failing.",
             Flag::Throttled => "Arms may have run at different clocks.",
             Flag::DroppedRounds => {
                 "What is left was measured in between, on a device near its limits."
@@ -140,11 +184,20 @@ impl Flag {
         match self {
             Flag::Host => "Measure on the GPU that the question is about.",
             Flag::Cache => "Look at a case with a larger payload.",
+            Flag::FlatTime => {
+                "Compare the case's sizes, and believe neither until it is explained."
+            }
             Flag::AbovePeak => "Look at a case with a larger payload, and check the memory clock.",
             Flag::WeakBaseline => "Read total_ratio (scattered / stream) next to it.",
+            Flag::Unpaired => "See which rounds the journal lacks, and measure again.",
             Flag::Unheld => {
                 "End profilers and sanitizers, unset CUDA_LAUNCH_BLOCKING, and measure again."
             }
+            Flag::Wsl => "Measure under Linux itself where figures have to be exact.",
+            Flag::SharedDevice => {
+                "End the others (nvidia-smi lists them) or take another device, and measure again."
+            }
+            Flag::EccErrors => "Look at `nvidia-smi -q -d ECC,ROW_REMAPPER`, and measure again.",
             Flag::Throttled => "Check power limit and temperature, and measure again.",
             Flag::DroppedRounds => "Check cooling and power supply, and measure again.",
             Flag::LowClock => {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Figure, Flag, sample};
 use crate::measure::{CACHE_MULTIPLE, has_drifted, known_l2_bytes};
-use crate::record::{Arm, DeviceFacts, Group};
+use crate::record::{Arm, Condition, DeviceFacts, Group, Virtualization};
 use crate::stats;
 
 /// Below this share of its stream's rate a packed arm is a weak baseline.
@@ -25,6 +25,9 @@ pub fn of_group(device: &DeviceFacts, group: &Group) -> BTreeSet<Flag> {
     chosen([
         (device.is_host(), Flag::Host),
         (group.held == Some(false), Flag::Unheld),
+        (device.wsl == Some(true) && !device.is_host(), Flag::Wsl),
+        (is_shared(device, group.condition.as_ref()), Flag::SharedDevice),
+        (group.condition.as_ref().is_some_and(has_ecc_errors), Flag::EccErrors),
         (throttled, Flag::Throttled),
         (unsettled, Flag::Unsettled),
         (stands.any(has_drifted), Flag::Drift),
@@ -32,18 +35,45 @@ pub fn of_group(device: &DeviceFacts, group: &Group) -> BTreeSet<Flag> {
     ])
 }
 
+/// Whether anybody else is known to have had a part of the device, when the run began or around the
+/// group.
+fn is_shared(device: &DeviceFacts, condition: Option<&Condition>) -> bool {
+    use Virtualization::{HostVgpu, Vgpu};
+    let around = condition.and_then(|condition| condition.other_processes).into_iter().flatten();
+    device.mps == Some(true)
+        || matches!(device.virtualization, Some(Vgpu | HostVgpu))
+        || device.other_processes.into_iter().chain(around).any(|others| others > 0)
+}
+
+/// Whether a count of errors grew around the group. Counts that fell were reset.
+fn has_ecc_errors(condition: &Condition) -> bool {
+    let counts = [condition.ecc_corrected, condition.ecc_uncorrected];
+    counts.into_iter().flatten().any(|[before, after]| after > before)
+}
+
 /// What holds for every figure that the arm is part of.
 pub fn of_arm(device: &DeviceFacts, group: &Group, arm: &Arm) -> BTreeSet<Flag> {
+    chosen([
+        (!is_memory_case(device, group, arm), Flag::Cache),
+        (is_above_peak(device, arm), Flag::AbovePeak),
+        (arm.name == "packed" && is_weak_baseline(group, arm), Flag::WeakBaseline),
+    ])
+}
+
+/// Whether the arm's figures are memory's, and not in part a cache's.
+pub fn is_memory_case(device: &DeviceFacts, group: &Group, arm: &Arm) -> bool {
     // Eviction undoes what earlier reads left in the cache, not what it still has to write.
     let is_evicted = group.l2_evicted && arm.written_bytes == 0;
     let is_small = known_l2_bytes(device)
         .is_some_and(|l2| arm.touched_bytes < l2.saturating_mul(CACHE_MULTIPLE));
-    let cache = is_small && !is_evicted;
-    chosen([
-        (cache, Flag::Cache),
-        (is_above_peak(device, arm), Flag::AbovePeak),
-        (arm.name == "packed" && is_weak_baseline(group, arm), Flag::WeakBaseline),
-    ])
+    !is_small || is_evicted
+}
+
+/// What holds for a figure of these arms with this many values: arms that are compared have to have
+/// been timed in the same rounds.
+pub fn of_parts(parts: &[&Arm], values: usize) -> BTreeSet<Flag> {
+    let lacks = |arm: &&Arm| sample::effective(arm).len() > values;
+    chosen([(parts.len() > 1 && parts.iter().any(lacks), Flag::Unpaired)])
 }
 
 /// What holds for one figure alone; `target_ppm` where a half-width was aimed at for it.

@@ -12,6 +12,7 @@ mod dropped;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod flag;
+mod flat;
 mod group_flags;
 mod metric;
 mod row;

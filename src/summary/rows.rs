@@ -1,7 +1,9 @@
 //! The rows of a run.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
+use super::flat::FlatTimes;
 use super::source::Source;
 use super::{Row, Times, access, between, ceiling, dropped, same, variants};
 use crate::record::{Group, KernelName, Run};
@@ -39,9 +41,11 @@ pub fn run_id(run: &Run) -> String {
 /// one row without figures that says why. Groups of several processes make rows together.
 pub fn rows(run_id: &str, run: &Run, groups: &[Group]) -> Vec<Row> {
     let median_sm_khz = dropped::median_sm_khz(groups.iter().flat_map(|group| &group.arms));
-    let rows_of = |group: &Group| {
-        let (group, dropped_rounds) = dropped::without_spoiled(group);
-        let source = Source { run_id, run, group: &group, dropped_rounds, median_sm_khz };
+    let kept: Vec<Kept> = groups.iter().map(dropped::without_spoiled).collect();
+    let flat_times = &FlatTimes::of(&run.device, kept.iter().map(|(group, _)| &**group));
+    let rows_of = |(group, dropped_rounds): &Kept| {
+        let dropped_rounds = *dropped_rounds;
+        let source = Source { run_id, run, group, dropped_rounds, median_sm_khz, flat_times };
         match (&group.kernel.base, group.kernel.refinement.as_deref()) {
             (KernelName::Ceiling, _) => ceiling::rows(&source),
             (_, Some(variants::REFINEMENT)) => variants::rows(&source),
@@ -49,29 +53,31 @@ pub fn rows(run_id: &str, run: &Run, groups: &[Group]) -> Vec<Row> {
             _ => access::rows(&source),
         }
     };
-    let merged = |groups: Vec<&Group>| {
-        if let [group] = groups[..] {
-            return rows_of(group);
-        }
-        let rows = groups.iter().map(|group| rows_of(group)).collect();
-        between::merged(rows, groups[0].target_half_width_ppm)
+    let merged = |kept: Vec<&Kept>| match kept[..] {
+        [one] => rows_of(one),
+        _ => between::merged(
+            kept.iter().map(|one| rows_of(one)).collect(),
+            kept[0].0.target_half_width_ppm,
+        ),
     };
-    let repeated = groups.iter().any(|group| group.process > 0);
-    match repeated {
-        true => by_case(groups).into_iter().flat_map(merged).collect(),
-        false => groups.iter().flat_map(rows_of).collect(),
+    match groups.iter().any(|group| group.process > 0) {
+        true => by_case(&kept).into_iter().flat_map(merged).collect(),
+        false => kept.iter().flat_map(rows_of).collect(),
     }
 }
 
+/// A group without its spoiled rounds, and how many those were.
+type Kept<'a> = (Cow<'a, Group>, u32);
+
 /// The groups of each case, one for each process.
-fn by_case(groups: &[Group]) -> Vec<Vec<&Group>> {
+fn by_case<'a, 'b>(kept: &'b [Kept<'a>]) -> Vec<Vec<&'b Kept<'a>>> {
     let mut places: HashMap<&str, usize> = HashMap::new();
-    let mut cases: Vec<Vec<&Group>> = Vec::new();
-    for group in groups {
-        let place = *places.entry(&group.case).or_insert(cases.len());
+    let mut cases: Vec<Vec<&Kept<'a>>> = Vec::new();
+    for one in kept {
+        let place = *places.entry(&one.0.case).or_insert(cases.len());
         match cases.get_mut(place) {
-            Some(case) => case.push(group),
-            None => cases.push(vec![group]),
+            Some(case) => case.push(one),
+            None => cases.push(vec![one]),
         }
     }
     cases

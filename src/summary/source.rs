@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::flat::FlatTimes;
 use super::{Figure, Flag, Metric, Row, dropped, group_flags};
 use crate::measure::known_l2_bytes;
 use crate::record::{Arm, Group, HeapFacts, PatternName, Run, Status, size};
@@ -16,6 +17,8 @@ pub struct Source<'a> {
     pub dropped_rounds: u32,
     /// The median SM clock over all samples of the run that have one.
     pub median_sm_khz: Option<f64>,
+    /// The arms of the run whose time does not grow with their bytes.
+    pub flat_times: &'a FlatTimes,
 }
 
 /// What the samples of arms say: the metric, the arm that the row stands on, and the values.
@@ -59,6 +62,7 @@ impl Source<'_> {
                 for arm in &finding.parts {
                     row.flags.extend(self.flags_of(arm));
                 }
+                row.flags.extend(group_flags::of_parts(&finding.parts, finding.values.len()));
                 row.flags.extend(group_flags::of_figure(&figure, finding.target_ppm));
                 row.figure = figure;
                 self.place(&mut row, finding);
@@ -175,6 +179,7 @@ impl Source<'_> {
 
     fn flags_of(&self, arm: &Arm) -> BTreeSet<Flag> {
         let mut flags = group_flags::of_arm(&self.run.device, self.group, arm);
+        flags.extend(self.flat_times.has(self.group, arm).then_some(Flag::FlatTime));
         flags.extend(dropped::is_slow(arm, self.median_sm_khz).then_some(Flag::LowClock));
         flags
     }

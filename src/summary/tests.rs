@@ -8,6 +8,8 @@ use super::*;
 use crate::record::{Attempt, Group, PatternName, Reading, Samples, Sentinel, Status};
 use fixture::Shape;
 
+mod flags;
+
 fn rows_of(group: &Group) -> Vec<Row> {
     rows("r", &fixture::gpu_run(), std::slice::from_ref(group))
 }

@@ -7,6 +7,7 @@ use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{result, sys};
 
 use super::super::nvml::Monitor;
+use super::super::system;
 use super::DeviceError;
 use crate::record::{DeviceFacts, DeviceKind};
 
@@ -107,6 +108,8 @@ fn facts(ordinal: i32) -> Result<DeviceFacts, DeviceError> {
         }),
         integrated: attribute(Attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED).map(|on| on != 0),
         uuid: Some(uuid),
+        mps: Some(system::mps_is_running()),
+        wsl: system::is_wsl(),
         ..DeviceFacts::new(DeviceKind::Cuda)
     };
     if let Some(monitor) = facts.uuid.as_deref().and_then(Monitor::open) {

@@ -21,8 +21,10 @@ use super::bindings as b;
 use super::launch::{Task, Work};
 use super::memory::Release;
 use super::nvml::Monitor;
-use super::{Buffer, Device, DeviceError, Entry, Interval, Launch, Mover, Span, Variant, modules};
-use crate::record::{Clocks, DeviceFacts};
+use super::{
+    Buffer, Device, DeviceError, Entry, Interval, Launch, Mover, Snapshot, Span, Variant, modules,
+};
+use crate::record::DeviceFacts;
 
 /// The oldest devices that are measured: Turing.
 const LEAST_CAPABILITY: (u32, u32) = (7, 5);
@@ -100,8 +102,8 @@ impl Cuda {
         if driver::is_older(&capability, LEAST_CAPABILITY) {
             return Err(DeviceError::TooOld { device: facts.name, capability });
         }
-        let monitor = facts.uuid.as_deref().and_then(Monitor::open);
-        facts.used_at_start_bytes = monitor.as_ref().and_then(Monitor::used_bytes);
+        let mut monitor = facts.uuid.as_deref().and_then(Monitor::open);
+        let others = monitor.as_ref().and_then(Monitor::processes);
 
         let device = result::device::get(ordinal as i32).check("cuDeviceGet")?;
         // SAFETY: `device` was just given by the driver.
@@ -110,6 +112,9 @@ impl Cuda {
         let owner = Context(device);
         // SAFETY: the context was just retained and lives as long as `owner`.
         unsafe { result::ctx::set_current(context) }.check("cuCtxSetCurrent")?;
+        if let Some(monitor) = &mut monitor {
+            monitor.know_own(others.as_ref());
+        }
         let granularity = sys::CUlimit_enum::CU_LIMIT_MAX_L2_FETCH_GRANULARITY;
         facts.l2_fetch_granularity_bytes =
             result::ctx::get_limit(granularity).ok().map(|bytes| bytes as u64);
@@ -251,8 +256,8 @@ impl Device for Cuda {
         self.timer.is_held()
     }
 
-    fn clocks(&self) -> Clocks {
-        self.monitor.as_ref().map(Monitor::clocks).unwrap_or_default()
+    fn snapshot(&self) -> Snapshot {
+        self.monitor.as_ref().map(Monitor::snapshot).unwrap_or_default()
     }
 
     fn throttle_reasons(&self) -> Option<u64> {

@@ -9,9 +9,9 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use super::super::bindings::{self as b, fragment_task, varied_task};
 use super::super::launch::{Task, Work};
 use super::super::memory::Release;
-use super::super::{Buffer, Device, DeviceError, Entry, Interval, Launch, Span};
+use super::super::{Buffer, Device, DeviceError, Entry, Interval, Launch, Snapshot, Span};
 use super::facts;
-use crate::record::{Clocks, DeviceFacts};
+use crate::record::DeviceFacts;
 
 /// Buffers begin on a boundary of 2 MiB, so that huge pages can back them where the system uses them.
 const ALIGNMENT: usize = 2 << 20;
@@ -268,8 +268,8 @@ impl Device for Host {
         true
     }
 
-    fn clocks(&self) -> Clocks {
-        Clocks::default()
+    fn snapshot(&self) -> Snapshot {
+        Snapshot::default()
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod error;
 mod reader;
+mod schema;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -13,6 +14,7 @@ mod writer;
 use serde_json::Value;
 
 pub use error::JournalError;
+pub use schema::schema;
 pub use writer::JournalWriter;
 
 use super::{ClockTest, Coverage, Group, Run, Selftest};

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::{ClockTest, Coverage, Group, Run, Selftest};
@@ -11,7 +12,7 @@ use super::JournalError;
 use super::reader::{GZIP_MAGIC, is_whole, lines};
 
 /// A line as it is written, its type first.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Written<'a> {
     Run(&'a Run),
