@@ -116,6 +116,8 @@ fn merge(group: &mut Group, part: Group, placement: u32) {
     own.verify_ns += new.verify_ns;
     own.measure_ns += new.measure_ns;
     own.wait_ns += new.wait_ns;
+    own.timed_ns += new.timed_ns;
+    own.intervals += new.intervals;
     if part.status != Status::Ok {
         (group.status, group.reason) = (part.status, part.reason);
     }

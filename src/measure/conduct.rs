@@ -88,6 +88,8 @@ pub struct Measured {
     sentinel: Option<Sentinel>,
     l2_evicted: bool,
     waited: Duration,
+    timed_ns: u64,
+    intervals: u64,
 }
 
 impl Measured {
@@ -103,6 +105,8 @@ impl Measured {
         let waited_ns = self.waited.as_nanos() as u64;
         group.phases.wait_ns += waited_ns;
         group.phases.measure_ns = group.phases.measure_ns.saturating_sub(waited_ns);
+        group.phases.timed_ns += self.timed_ns;
+        group.phases.intervals += self.intervals;
     }
 
     /// Takes over what an attempt gave. Samples that the hold spoiled count in every attempt.
@@ -170,6 +174,7 @@ pub fn measure(
         Steady::Watch(watch) => task.watched(device, &mut rounds, watch, &mut measured)?,
     }
     measured.waited += rounds.paused;
+    (measured.timed_ns, measured.intervals) = (rounds.timed_ns, rounds.intervals);
     measured.launches = rounds.launched;
     measured.last_arm = rounds.last_arm;
     Ok(measured)

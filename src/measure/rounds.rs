@@ -72,6 +72,9 @@ pub(super) struct Rounds<'a> {
     pauses: Pauses,
     /// The time that they took.
     pub paused: Duration,
+    /// What lay within intervals, in nanoseconds, and how many these were.
+    pub timed_ns: u64,
+    pub intervals: u64,
 }
 
 /// Rounds that were taken.
@@ -158,6 +161,8 @@ impl<'a> Rounds<'a> {
             is_slow: false,
             pauses,
             paused: Duration::ZERO,
+            timed_ns: 0,
+            intervals: 0,
         }
     }
 
@@ -206,10 +211,15 @@ impl<'a> Rounds<'a> {
         if let Some(calm) = self.calm.as_ref().filter(|_| !launch.writes()) {
             (0..CALMING_READS).try_for_each(|_| self.device.launch(calm))?;
         }
-        match &self.evict {
+        let interval = match &self.evict {
             Some(evict) => self.device.time_cold(launch, evict, launches),
             None => self.device.time(launch, launches),
+        }?;
+        self.intervals += 1;
+        if let Interval::Ns { ns, .. } = interval {
+            self.timed_ns = self.timed_ns.saturating_add(ns);
         }
+        Ok(interval)
     }
 
     /// Takes rounds until the quota is met; slow ones are kept and taken again. Whether that is done
@@ -253,10 +263,13 @@ impl<'a> Rounds<'a> {
         let Some(left) = self.pauses.most.checked_sub(1) else { return Ok(()) };
         self.pauses.most = left;
         let begin = Instant::now();
+        let counted = (self.timed_ns, self.intervals);
         sleep(self.pauses.length);
         for arm in 0..self.arms.len() {
             self.time(arm)?;
         }
+        // They belong to the pause.
+        (self.timed_ns, self.intervals) = counted;
         self.paused += begin.elapsed();
         Ok(())
     }

@@ -286,6 +286,16 @@ pub struct Phases {
     /// Waiting for the device: memory that comes back, clocks that settle.
     #[serde(default)]
     pub wait_ns: u64,
+    /// Of `measure_ns`, what lay within timed intervals, those of pilot and calibration included.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub timed_ns: u64,
+    /// How many intervals those are.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub intervals: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The arms that are compared with each other, measured together.

@@ -54,7 +54,12 @@ fn spent(times: &Times) -> Option<String> {
         .map(|(name, share)| format!("{:.0} % {name}", share * 100.0))
         .collect();
     let seconds = times.total_ns() as f64 / 1e9;
-    (!shares.is_empty()).then(|| format!("Time: {seconds:.1} s in groups: {}.", shares.join(", ")))
+    let beside = times.beside_interval_ns().map_or_else(String::new, |ns| {
+        let (us, intervals) = (ns as f64 / 1e3, times.intervals);
+        format!(" Beside each of {intervals} timed intervals {us:.0} us went by.")
+    });
+    (!shares.is_empty())
+        .then(|| format!("Time: {seconds:.1} s in groups: {}.{beside}", shares.join(", ")))
 }
 
 /// Which flags stand on how many groups, with what they mean: nobody should have to look for it.

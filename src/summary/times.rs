@@ -4,9 +4,11 @@ use crate::record::{Group, Phases};
 
 type Part = (&'static str, fn(&Phases) -> u64);
 
-/// What is told apart, in the order in which it is told.
+/// What is told apart, in the order in which it is told. A journal that does not tell what of the
+/// measuring was timed has none of it.
 const PARTS: &[Part] = &[
-    ("measuring", |phases| phases.measure_ns),
+    ("timed", |phases| phases.timed_ns),
+    ("measuring", |phases| phases.measure_ns.saturating_sub(phases.timed_ns)),
     ("preparing", |phases| phases.prepare_ns),
     ("verifying", |phases| phases.verify_ns),
     ("waiting", |phases| phases.wait_ns),
@@ -17,6 +19,8 @@ const PARTS: &[Part] = &[
 pub struct Times {
     /// Each part's name and its nanoseconds.
     pub parts_ns: Vec<(&'static str, u64)>,
+    /// Timed intervals, those of pilots and calibrations included; 0 where it was not recorded.
+    pub intervals: u64,
 }
 
 impl Times {
@@ -25,7 +29,16 @@ impl Times {
         let sum = |part: fn(&Phases) -> u64| {
             groups.iter().map(|group| part(&group.phases)).fold(0, u64::saturating_add)
         };
-        Times { parts_ns: PARTS.iter().map(|&(name, part)| (name, sum(part))).collect() }
+        let parts = PARTS.iter().map(|&(name, part)| (name, sum(part)));
+        let parts_ns = parts.filter(|(name, ns)| *name != "timed" || *ns > 0).collect();
+        Times { parts_ns, intervals: sum(|phases| phases.intervals) }
+    }
+
+    /// What was spent beside each timed interval, by the host and on what is launched without being
+    /// timed, in nanoseconds; none where intervals were not recorded.
+    pub fn beside_interval_ns(&self) -> Option<u64> {
+        let measuring = self.parts_ns.iter().find(|(name, _)| *name == "measuring");
+        measuring.and_then(|(_, ns)| ns.checked_div(self.intervals))
     }
 
     /// All parts together, in nanoseconds.
@@ -66,6 +79,16 @@ mod tests {
         let shares =
             [("measuring", 0.6), ("preparing", 0.15), ("verifying", 0.05), ("waiting", 0.2)];
         assert_eq!(times.shares(), shares);
+    }
+
+    #[test]
+    fn what_was_timed_is_told_apart_where_it_is_known() {
+        let mut group = group(100, 30, 600);
+        assert_eq!(Times::of(std::slice::from_ref(&group)).beside_interval_ns(), None);
+        (group.phases.timed_ns, group.phases.intervals) = (400, 8);
+        let times = Times::of(&[group.clone(), group]);
+        assert_eq!(times.parts_ns[..2], [("timed", 800), ("measuring", 400)]);
+        assert_eq!((times.total_ns(), times.beside_interval_ns()), (1460, Some(25)));
     }
 
     #[test]
