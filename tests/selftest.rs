@@ -58,3 +58,81 @@ fn a_selftest_is_shown_kept_and_exported() {
     let resumed = fragbench(folder.path(), &["run", "--resume", "x.jsonl"]).assert();
     resumed.code(2).stderr(contains("no suite `selftest`"));
 }
+
+#[test]
+fn intervals_are_put_to_the_test() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = ["selftest", "--part=statistics", "--replications=40", "--out=x.jsonl"];
+    // So few replications need not keep what is promised of 5,000; all else has to be there.
+    let output = fragbench(folder.path(), &run).timeout(PATIENCE).output().unwrap();
+    assert!([Some(0), Some(1)].contains(&output.status.code()), "{output:?}");
+    let journal = Journal::read(&folder.path().join("x.jsonl")).unwrap();
+    assert_eq!(journal.coverages.len(), 19);
+    assert!(journal.coverages.iter().all(|count| count.replications == 40 && count.covered > 25));
+    let shown = String::from_utf8(output.stdout).unwrap();
+    for format in ["text", "markdown"] {
+        let export = fragbench(folder.path(), &["export", "x.jsonl", "--format", format]).output();
+        let page = String::from_utf8(export.unwrap().stdout).unwrap();
+        assert!(page.contains("heavy_tailed") && page.contains("do not hold"), "{page}");
+        assert!(format == "markdown" || page == shown);
+    }
+    // The same seed, the same noise; another, another.
+    let json = |seed: &str| {
+        let run = ["selftest", "--part=statistics", "--replications=5", "--format=json", seed];
+        let output = fragbench(folder.path(), &run).timeout(PATIENCE).output().unwrap();
+        serde_json::from_slice::<Vec<fragbench::record::Coverage>>(&output.stdout).unwrap()
+    };
+    assert_eq!(json("--seed=3"), json("--seed=3"));
+    assert_ne!(json("--seed=3"), json("--seed=4"));
+}
+
+#[test]
+fn a_clock_is_put_to_the_test() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = ["selftest", "--part=clock", "--device=host", "--out=x.jsonl"];
+    let text = fragbench(folder.path(), &run).timeout(PATIENCE).assert().success();
+    text.stdout(contains("not a GPU").and(contains("Steps of ")).and(contains("The host pays")));
+    let journal = Journal::read(&folder.path().join("x.jsonl")).unwrap();
+    let [clock] = &journal.clocks[..] else { panic!("{:?}", journal.clocks) };
+    assert!(clock.short_ns.len() == 2000 && clock.long_ns.len() == clock.long_host_ns.len());
+    let export = fragbench(folder.path(), &["export", "x.jsonl", "--format=markdown"]).assert();
+    export.success().stdout(contains("# fragbench selftest: the clock"));
+}
+
+#[test]
+fn kernels_are_compared_with_themselves() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = ["selftest", "--part=same", "--device=host", "--comparisons=1", "--out=x.jsonl"];
+    let output = fragbench(folder.path(), &run).timeout(PATIENCE).output().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("moved") && shown.contains("called different"), "{shown}");
+    let journal = Journal::read(&folder.path().join("x.jsonl")).unwrap();
+    let cases: Vec<&str> = journal.groups.iter().map(|group| group.case.as_str()).collect();
+    let case = |refinement: &str| {
+        format!(
+            "bandwidth/kernel=gather_read.{refinement}/pattern=shuffled/fragment=128B/footprint=256MiB"
+        )
+    };
+    assert_eq!(cases, [case("same"), case("moved")]);
+    for (group, placements) in journal.groups.iter().zip([0, 5]) {
+        assert!(group.is_verified(), "{:?}", group.reason);
+        assert_eq!((group.arms.len(), group.placements.len()), (2, placements));
+    }
+    let csv = fragbench(folder.path(), &["export", "x.jsonl"]).assert().success();
+    csv.stdout(contains("same_ratio").count(2)).stderr("");
+}
+
+#[test]
+fn options_of_another_part_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let wrong: [(&[&str], &str); 4] = [
+        (&["--part=clock", "--layouts=3"], "--layouts does nothing in `--part clock`"),
+        (&["--replications=3"], "take --part statistics"),
+        (&["--part=statistics", "--device=cuda:0"], "needs no device"),
+        (&["--part=verbs"], "--part"),
+    ];
+    for (options, part) in wrong {
+        let refused = fragbench(folder.path(), &["selftest"]).args(options).assert().code(2);
+        refused.stderr(contains(part)).stdout("");
+    }
+}
