@@ -15,8 +15,8 @@ mod sentinel;
 pub mod size;
 
 pub use group::{
-    Arm, Check, CheckKind, Clocks, Experiment, Group, KernelName, LayoutFacts, Mechanism, Order,
-    PatternName, Phases, Placement, Samples, Status, StopReason, When,
+    Arm, Check, CheckKind, Clocks, Experiment, Group, KernelName, LayoutFacts, Lost, Mechanism,
+    Order, PatternName, Phases, Placement, Samples, Status, StopReason, When,
 };
 pub use heap::HeapFacts;
 pub use refined::Refined;
