@@ -30,7 +30,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     for path in &arguments.runs {
         let journal = Journal::read(path).map_err(Failure::request)?;
         if let Some(notice) = &journal.torn {
-            eprintln!("fragbench: {notice}");
+            tell!("fragbench: {notice}");
         }
         // A selftest has kernels and no groups.
         if !journal.selftests.is_empty() {
@@ -46,7 +46,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Format::Markdown => report::selftest_page,
         Format::Csv | Format::Json => {
             if !selftests.is_empty() {
-                eprintln!(
+                tell!(
                     "fragbench: a selftest has no rows in the table: export it as text or markdown"
                 );
             }

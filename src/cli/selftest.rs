@@ -93,7 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         _ => print(&report::selftest_table(&run, &records))?,
     }
     if let Some(path) = path {
-        eprintln!("Journal: {}", path.display());
+        tell!("Journal: {}", path.display());
     }
     verdict(&records)
 }
@@ -161,7 +161,9 @@ impl Bench {
                 return Err(Failure { code: Failure::INTERRUPTED, message });
             }
             if let Some(journal) = &mut journal {
-                journal.write_selftest(&record).map_err(Failure::request)?;
+                journal
+                    .write_selftest(&record)
+                    .map_err(|error| Failure { code: Failure::CASE, message: error.to_string() })?;
             }
             progress.end(&kernel, &ending(&record));
             records.push(record);
@@ -179,7 +181,10 @@ impl Bench {
                 }
                 Ok(record)
             }
-            Ok(_) => failed(OUT_OF_TURN.to_owned()),
+            Ok(_) => {
+                self.worker = None;
+                failed(OUT_OF_TURN.to_owned())
+            }
             Err(error) => failed(error.to_string()),
         }
     }

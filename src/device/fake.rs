@@ -35,6 +35,7 @@ pub struct Fake {
     held: bool,
     refused_bytes: Option<u64>,
     cold: Cell<bool>,
+    faulted: Cell<bool>,
 }
 
 struct Memory {
@@ -64,6 +65,7 @@ impl Fake {
             held: true,
             refused_bytes: None,
             cold: Cell::new(false),
+            faulted: Cell::new(false),
         }
     }
 
@@ -80,6 +82,14 @@ impl Fake {
     /// The same with no memory for buffers of this length, though it says that there is.
     pub fn refusing(self, bytes: u64) -> Fake {
         Fake { refused_bytes: Some(bytes), ..self }
+    }
+
+    /// The driver's answer to a call that waits for what was launched.
+    fn call(&self, call: &'static str) -> Result<(), DeviceError> {
+        match self.faulted.get() {
+            true => Err(DeviceError::Call { call, code: "CUDA_ERROR_ILLEGAL_ADDRESS".to_owned() }),
+            false => Ok(()),
+        }
     }
 }
 
@@ -99,6 +109,7 @@ impl Device for Fake {
     }
 
     fn allocate(&self, bytes: u64) -> Result<Buffer, DeviceError> {
+        self.call("cuMemAlloc")?;
         let free = self.memory.free.get();
         let left = free
             .checked_sub(bytes)
@@ -116,6 +127,7 @@ impl Device for Fake {
 
     fn download(&self, from: Span<'_>, bytes: &mut [u8]) -> Result<(), DeviceError> {
         from.same_length("download", bytes.len())?;
+        self.call("cuMemcpyDtoH")?;
         bytes.fill(0);
         Ok(())
     }
@@ -127,6 +139,11 @@ impl Device for Fake {
 
     fn synchronize(&self) -> Result<(), DeviceError> {
         self.cold.set(false);
+        self.call("cuStreamSynchronize")
+    }
+
+    fn inject_fault(&self) -> Result<(), DeviceError> {
+        self.faulted.set(true);
         Ok(())
     }
 
