@@ -87,6 +87,7 @@ struct Toll {
 /// Deals out kills to a run and its worker until none is left, or the run is complete.
 fn kill(folder: &Path, cases: &[String], kills: u64, toll: &mut Toll) {
     let mut run = Run::start(folder, cases);
+    let mut hurt = false;
     while toll.parents + toll.workers < kills {
         let dealt = toll.parents + toll.workers;
         let wait = Duration::from_micros(draw(1, dealt) % (LONGEST_MS * 1000));
@@ -96,16 +97,23 @@ fn kill(folder: &Path, cases: &[String], kills: u64, toll: &mut Toll) {
                 return;
             }
             // What was lost with its worker is left to do, or no worker could be started.
+            assert!(std::mem::take(&mut hurt), "a run failed that nobody had hurt");
             run = Run::start(folder, cases);
             continue;
         }
         let parent = run.0.id();
         let worker = workers_of(parent).first().copied();
         match worker.filter(|_| draw(2, dealt).is_multiple_of(2)) {
-            Some(worker) => toll.workers += u64::from(signal(worker, "KILL")),
+            Some(worker) if signal(worker, "KILL") => {
+                toll.workers += 1;
+                hurt = true;
+            }
+            // It has just ended by itself.
+            Some(_) => {}
             None => {
                 toll.parents += u64::from(signal(parent, "KILL"));
                 run = Run::start(folder, cases);
+                hurt = false;
             }
         }
     }
