@@ -52,6 +52,10 @@ const SOURCES: [Source; 8] = [
     for_all("verify_varied", "verify_varied.cu"),
 ];
 
+/// The kernel that faults on purpose. It measures nothing, and is none of the modules that a run is told
+/// by.
+const FAULT: Source = for_all("fault", "fault.cu");
+
 /// The text of each module, and what it was made from.
 pub fn build(
     folders: &Folders,
@@ -61,8 +65,8 @@ pub fn build(
 ) -> Result<Manifest, String> {
     let mut made = Manifest::default();
     let mut nvcc = None;
-    let mut listing = String::new();
-    for source in &SOURCES {
+    let mut entries = Vec::new();
+    for source in SOURCES.iter().chain([&FAULT]) {
         let name = source.name;
         let hash = sources::sha256_of_unit(&folders.cuda, source.file)
             .map_err(|error| error.to_string())?;
@@ -85,10 +89,15 @@ pub fn build(
         made.set(name, "ptx_sha256", &sources::sha256_of(&ptx));
         fs::write(folders.out.join(format!("{name}.ptx")), &ptx)
             .map_err(|error| format!("{name}.ptx: {error}"))?;
-        listing.push_str(&entry(source, &ptx)?);
+        entries.push(entry(source, &ptx)?);
     }
+    let fault = entries.pop().expect("it is the last of them");
     let text = format!(
-        "/// Every module of the build, by name.\npub static MODULES: &[Module] = &[\n{listing}];\n"
+        "/// Every module that measures or verifies, by name.\n\
+         pub static MODULES: &[Module] = &[\n{}];\n\n\
+         /// The kernel that faults on purpose.\npub static FAULT: Module =\n{};\n",
+        entries.iter().map(|entry| format!("{entry},\n")).collect::<String>(),
+        fault
     );
     fs::write(folders.out.join("modules.rs"), text)
         .map_err(|error| format!("modules.rs: {error}"))?;
@@ -136,12 +145,12 @@ fn entry(source: &Source, ptx: &str) -> Result<String, String> {
     let (major, minor) = version_of(ptx)
         .ok_or_else(|| format!("cuda/prebuilt/{name}.ptx has no readable `.version` line"))?;
     let mut text = String::new();
-    writeln!(
+    write!(
         text,
         "    Module {{\n        name: \"{name}\",\n        \
          ptx: include_str!(concat!(env!(\"OUT_DIR\"), \"/{name}.ptx\")),\n        \
          sha256: \"{}\",\n        ptx_version: ({major}, {minor}),\n        \
-         least_capability: ({}, {}),\n    }},",
+         least_capability: ({}, {}),\n    }}",
         sources::sha256_of(ptx),
         capability.0,
         capability.1

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fragbench::device::Entry;
-use fragbench::device::modules::{MODULES, Module};
+use fragbench::device::modules::{FAULT, MODULES, Module};
 
 #[cfg(not(feature = "regenerate"))]
 #[path = "../build/bindings.rs"]
@@ -92,6 +92,11 @@ fn no_nvcc() -> [(&'static str, PathBuf); 1] {
     [("NVCC", PathBuf::from("no-such-folder/nvcc"))]
 }
 
+/// Every module, the one that faults included.
+fn all_modules() -> impl Iterator<Item = &'static Module> {
+    MODULES.iter().chain([&FAULT])
+}
+
 /// The source of a module: its name without the compute capability that it is built for.
 fn source_of(module: &str) -> &str {
     module.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_')
@@ -101,7 +106,7 @@ fn source_of(module: &str) -> &str {
 fn checked_in_files_are_made_from_the_sources_beside_them() {
     let cuda = root().join("cuda");
     let manifest = recorded();
-    for module in MODULES {
+    for module in all_modules() {
         let hash =
             sources::sha256_of_unit(&cuda, &format!("{}.cu", source_of(module.name))).unwrap();
         assert_eq!(manifest.get(module.name, "source_sha256"), Some(&*hash), "{}", module.name);
@@ -123,9 +128,11 @@ fn modules_embed_the_checked_in_files() {
         })
         .collect();
     let modules: BTreeSet<String> =
-        MODULES.iter().map(|module| source_of(module.name).into()).collect();
+        all_modules().map(|module| source_of(module.name).into()).collect();
     assert_eq!(modules, sources);
-    for module in MODULES {
+    // What measures nothing is none of the modules that a journal names.
+    assert!(MODULES.iter().all(|module| module.name != FAULT.name));
+    for module in all_modules() {
         // Not assert_eq: nobody reads two modules in a failure's message.
         let same = module.ptx == read(format!("cuda/prebuilt/{}.ptx", module.name));
         assert!(same, "{}: run examples/refresh_prebuilt", module.name);
@@ -141,7 +148,7 @@ fn ptx_loads_on_old_drivers_and_old_gpus() {
         "bulk" => ((8, 0), (9, 0)),
         _ => ((7, 0), (7, 5)),
     };
-    for Module { name, ptx, ptx_version, least_capability, .. } in MODULES {
+    for Module { name, ptx, ptx_version, least_capability, .. } in all_modules() {
         assert_eq!((*ptx_version, *least_capability), needs(name), "{name}");
         let ((version, minor), (major, capability)) = needs(name);
         let has = |wanted: String| ptx.lines().any(|line| line == wanted);
@@ -153,9 +160,10 @@ fn ptx_loads_on_old_drivers_and_old_gpus() {
 
 #[test]
 fn ptx_has_an_entry_for_every_kernel() {
-    for Module { name, ptx, .. } in MODULES {
+    for Module { name, ptx, .. } in all_modules() {
         let kernels: BTreeSet<String> = match *name {
             "control" => ["hold", "stamp"].map(|kernel| format!("fragbench_{kernel}")).into(),
+            "fault" => BTreeSet::from(["fragbench_fault".to_owned()]),
             _ => Entry::all()
                 .into_iter()
                 .filter(|entry| entry.modules().contains(name))
@@ -173,7 +181,7 @@ fn ptx_has_an_entry_for_every_kernel() {
 
 #[test]
 fn ptx_holds_nothing_of_the_machine_that_made_it() {
-    for Module { name, ptx, .. } in MODULES {
+    for Module { name, ptx, .. } in all_modules() {
         for line in ptx.lines() {
             let text = line.trim_start();
             assert!(!text.starts_with(".file"), "{name}: {line}");
@@ -188,7 +196,7 @@ fn ptx_holds_nothing_of_the_machine_that_made_it() {
 #[test]
 fn ptx_defines_no_variables_outside_its_kernels() {
     // Those of internal linkage get a name with a hash of the source's path.
-    for Module { name, ptx, .. } in MODULES {
+    for Module { name, ptx, .. } in all_modules() {
         for line in ptx.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
             assert!(

@@ -3,12 +3,13 @@
 //!
 //! Everything runs on the host, in the cheapest groups of its quick suite.
 
+mod process;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
@@ -19,6 +20,7 @@ use fragbench::record::journal::Journal;
 use fragbench::summary::COLUMNS;
 use predicates::prelude::*;
 use predicates::str::contains;
+use process::{PATIENCE, cases, lines, signal, wait_until, workers_of};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -31,9 +33,6 @@ const CASES: [&str; 3] = [
     "bandwidth/kernel=gather_copy/pattern=shuffled/fragment=64B/footprint=256MiB",
 ];
 const SMALL: &str = "--memory-limit=440MiB";
-
-/// How long a process may take for what takes it no more than moments.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn fragbench(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::cargo_bin("fragbench").unwrap();
@@ -104,6 +103,12 @@ fn limits_that_cannot_be_are_refused() {
     }
     let request = ["run", "--device", "host", "--memory-limit", "1MiB"];
     refused(folder.path(), &request, &["too small for any case", "1 MiB", "the smallest needs"]);
+    let request = ["run", "--device", "host", "--inject-device-fault"];
+    refused(
+        folder.path(),
+        &request,
+        &["--inject-device-fault needs a GPU", "leave the option out"],
+    );
     for seed in ["-1", "x", "18446744073709551616"] {
         let seed = format!("--seed={seed}");
         refused(folder.path(), &["run", "--device", "host", &seed], &["seed"]);
@@ -212,34 +217,6 @@ fn start(folder: &Path, more: &[&str]) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Waits until it holds; panics with `what` where it does not become so in time.
-#[track_caller]
-fn wait_until(patience: Duration, what: &str, mut holds: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !holds() {
-        assert!(begin.elapsed() < patience, "{what}: not within {patience:?}");
-        sleep(Duration::from_millis(20));
-    }
-}
-
-fn lines(path: &Path) -> usize {
-    fs::read_to_string(path).map_or(0, |text| text.matches('\n').count())
-}
-
-/// The worker processes that this parent started and that have not ended.
-fn workers_of(parent: u32) -> Vec<u32> {
-    let flag = format!("--parent={parent}");
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let is_worker = |pid: &u32| {
-        // A process that has ended, waited for or not, has no command line.
-        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let mut words = line.split(|byte| *byte == 0);
-        words.nth(1) == Some(b"worker") && words.any(|word| word == flag.as_bytes())
-    };
-    pids.filter(is_worker).collect()
-}
-
 #[test]
 fn a_selftest_that_cannot_be_is_refused() {
     let folder = folder();
@@ -266,23 +243,12 @@ fn ctrl_c_ends_a_selftest_with_130() {
     let child = child.spawn().unwrap();
     wait_until(PATIENCE, "the run's line", || lines(&path) == 1);
     let parent = child.id();
-    signal(parent, "INT");
+    assert!(signal(parent, "INT"));
     let output = child.wait_with_output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(130), "{error}");
     assert!(output.stdout.is_empty() && error.contains("interrupted after 0 kernels"), "{error}");
     wait_until(Duration::from_secs(2), "the worker's end", || workers_of(parent).is_empty());
-}
-
-fn signal(pid: u32, name: &str) {
-    let sent = Process::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
-    assert!(sent.unwrap().success());
-}
-
-/// The cases of a journal in order, each with its status.
-fn cases(path: &Path) -> Vec<(String, Status)> {
-    let groups = Journal::read(path).unwrap().groups;
-    groups.into_iter().map(|group| (group.case, group.status)).collect()
 }
 
 fn expected(statuses: [Status; 3]) -> Vec<(String, Status)> {
@@ -300,7 +266,7 @@ fn a_killed_run_leaves_no_worker_and_resumes_to_the_same_cases() {
     wait_until(4 * PATIENCE, "the first groups' lines", || lines(&path) == 3);
     let workers = workers_of(child.id());
     assert_eq!(workers.len(), 1, "{workers:?}");
-    signal(child.id(), "KILL");
+    assert!(signal(child.id(), "KILL"));
     let parent = child.id();
     child.wait().unwrap();
     wait_until(Duration::from_secs(2), "the worker's end", || workers_of(parent).is_empty());
@@ -324,6 +290,10 @@ fn a_killed_run_leaves_no_worker_and_resumes_to_the_same_cases() {
     // Another tool, other kernels or another device's figures do not belong into this journal.
     let whole = fs::read_to_string(&path).unwrap();
     let mut first: Value = serde_json::from_str(whole.lines().next().unwrap()).unwrap();
+    // Who edits a line takes its checksum out.
+    for field in ["checksum", "crc32"] {
+        assert!(first.as_object_mut().unwrap().remove(field).is_some());
+    }
     let version = env!("CARGO_PKG_VERSION");
     let changes = [("tool", "9.9.9", version), ("source_sha256", "0123abcd", "source")];
     for (field, value, part) in changes {
@@ -424,7 +394,7 @@ fn ctrl_c_ends_with_130_and_keeps_the_journal() {
     wait_until(PATIENCE, "the skipped case's line", || lines(&path) == 2);
     let parent = child.id();
     assert_eq!(workers_of(parent).len(), 1);
-    signal(parent, "INT");
+    assert!(signal(parent, "INT"));
     let output = child.wait_with_output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(130), "{error}");
@@ -442,13 +412,13 @@ fn a_lost_worker_costs_its_group_and_the_next_gets_a_fresh_one() {
     wait_until(PATIENCE, "the skipped case's line", || lines(&path) == 2);
     let lost = workers_of(child.id());
     assert_eq!(lost.len(), 1);
-    signal(lost[0], "KILL");
+    assert!(signal(lost[0], "KILL"));
     wait_until(PATIENCE, "the line of the lost group", || lines(&path) == 3);
     wait_until(PATIENCE, "a fresh worker", || {
         workers_of(child.id()).iter().any(|pid| *pid != lost[0])
     });
     // SIGTERM is what a batch system sends.
-    signal(child.id(), "TERM");
+    assert!(signal(child.id(), "TERM"));
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     assert_eq!(cases(&path), expected([Status::Skipped, Status::Failed, Status::Ok])[..2]);

@@ -30,8 +30,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Probe { devices, error } = probe()?;
     if let Some(error) = error {
         match nvidia_hint() {
-            Some(hint) => eprintln!("fragbench: {hint}, but {error}"),
-            None => eprintln!("fragbench: no GPU is listed: {error}"),
+            Some(hint) => tell!("fragbench: {hint}, but {error}"),
+            None => tell!("fragbench: no GPU is listed: {error}"),
         }
     }
     let gpus = devices.iter().filter(|device| !device.is_host()).count();

@@ -30,7 +30,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     for path in &arguments.runs {
         let journal = Journal::read(path).map_err(Failure::request)?;
         if let Some(notice) = &journal.torn {
-            eprintln!("fragbench: {notice}");
+            tell!("fragbench: {notice}");
         }
         match is_selftest(&journal) {
             true => selftests.push(journal),
@@ -41,9 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let compared = selftests.iter().filter(|journal| !journal.groups.is_empty());
         let compared = compared.map(|journal| Summary::of(journal.run.clone(), &journal.groups));
         if compared.clone().count() < selftests.len() {
-            eprintln!(
-                "fragbench: a selftest has no rows in the table: export it as text or markdown"
-            );
+            tell!("fragbench: a selftest has no rows in the table: export it as text or markdown");
         }
         runs.extend(compared);
         return print(&render(&runs, arguments.format));

@@ -1,9 +1,19 @@
 //! The command line: one file per verb.
 
+/// Tells the user a line on standard error. One that cannot be written, because the disk is full or
+/// the reader is gone, is lost, and ends no run.
+macro_rules! tell {
+    ($($words:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stderr(), $($words)*);
+    }};
+}
+
 mod bench;
 mod devices;
 mod export;
 mod filter;
+mod groups;
 mod output;
 mod probe;
 mod progress;
@@ -16,6 +26,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::device::fail_writes_beyond_limits;
+
 /// Why a verb failed: the exit code, and one sentence that says what was wrong and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -26,7 +38,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A case failed, or `auto` found no usable device.
+    /// A case failed, a result could not be written, or `auto` found no usable device.
     pub const CASE: u8 = 1;
     /// A bad request or input.
     pub const REQUEST: u8 = 2;
@@ -81,6 +93,7 @@ enum Verb {
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
+    fail_writes_beyond_limits();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
@@ -106,7 +119,7 @@ pub fn main() -> ExitCode {
 }
 
 fn fail(failure: &Failure) -> ExitCode {
-    eprintln!("fragbench: {}", failure.message);
+    tell!("fragbench: {}", failure.message);
     ExitCode::from(failure.code)
 }
 
@@ -124,7 +137,8 @@ fn print(text: &str) -> Result<(), Failure> {
     let mut output = std::io::stdout().lock();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::request(format_args!("standard output cannot be written: {error}")))
+            let message = format!("standard output cannot be written: {error}");
+            Err(Failure { code: Failure::CASE, message })
         }
         _ => Ok(()),
     }

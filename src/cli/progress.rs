@@ -40,7 +40,7 @@ impl Progress {
         self.done += 1;
         match &self.bar {
             Some(bar) => bar.inc(1),
-            None => eprintln!("[{}/{}] {case}: {how}", self.done, self.total),
+            None => tell!("[{}/{}] {case}: {how}", self.done, self.total),
         }
     }
 }

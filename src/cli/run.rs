@@ -1,30 +1,22 @@
 //! The verb `run`: plans, lets a worker measure, and writes the journal.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use jiff::Timestamp;
 
-use super::bench::{Bench, DEFAULT_SEED, OUT_OF_TURN, interruption};
+use super::bench::{Bench, DEFAULT_SEED, interruption};
 use super::export::render;
+use super::groups::{Groups, expected_bytes_per_s};
 use super::probe::resolve;
-use super::progress::Progress;
-use super::worker::{Message, Ready, Request};
+use super::worker::Ready;
 use super::{Failure, Format, filter, output, print, resume};
 use crate::device::DeviceRequest;
-use crate::experiment::{Answer, Heap, Plan, Suite, parse_case, plans};
+use crate::experiment::{Plan, Suite, parse_case, plans};
 use crate::record::journal::{Journal, JournalWriter};
-use crate::record::{DeviceKind, Group, Run, Selection, Status, size};
+use crate::record::{DeviceFacts, DeviceKind, Group, Run, Selection, Status, size};
 use crate::summary::Summary;
-
-/// Aged heaps of groups to come that a worker is told of.
-const HEAPS_AHEAD: usize = 8;
-
-/// How long a worker may take for one group: far beyond any that was seen.
-const GROUP: Duration = Duration::from_secs(300);
 
 /// Measure: what scattered memory costs on this device.
 #[derive(Debug, Args)]
@@ -33,8 +25,8 @@ const GROUP: Duration = Duration::from_secs(300);
     fragbench run --device host\n  fragbench run --processes 5\n  \
     fragbench run --case bandwidth/kernel=scatter_copy/pattern=holes.occupancy_90/fragment=64B/footprint=2GiB\n  fragbench run --filter '*kernel=gather_read*fragment=128B*' --list\n  \
     fragbench run --resume fragbench-nvidia-h200-20261202T030405Z.jsonl\n\n\
-    Exit code: 0 all cases were measured, or skipped with a reason; 1 a case failed, or no usable \
-    device was found; 2 a bad request or input; 130 interrupted."
+    Exit code: 0 all cases were measured, or skipped with a reason; 1 a case failed, a result could \
+    not be written, or no usable device was found; 2 a bad request or input; 130 interrupted."
 )]
 pub struct Arguments {
     /// Which cases, and how much time for them [default: quick]
@@ -77,6 +69,12 @@ pub struct Arguments {
     /// Show memory and time that the cases would take, and measure nothing
     #[arg(long)]
     dry_run: bool,
+    /// Let the GPU fault before the first case, to see that a fault costs that case and no other
+    #[arg(long)]
+    inject_device_fault: bool,
+    /// How long the worker process may take for a case, in seconds: for tests of what then happens
+    #[arg(long, hide = true, value_name = "SECONDS")]
+    worker_timeout: Option<u64>,
     /// What to print at the end
     #[arg(long, default_value = "text")]
     format: Format,
@@ -103,6 +101,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => selection.device.clone(),
     };
     let device = resolve(&request)?;
+    if arguments.inject_device_fault {
+        may_fault(&device)?;
+    }
     let suite = Suite::named(&selection.suite).ok_or_else(|| {
         Failure::request(format_args!("this version has no suite `{}`", selection.suite))
     })?;
@@ -142,8 +143,29 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             (writer, Vec::new(), path)
         }
     };
-    let groups = bench.measure(&plans, &run, writer, done, &path)?;
+    let groups = Groups {
+        run: &run,
+        path: &path,
+        patience: arguments.worker_timeout.map(Duration::from_secs),
+        inject_fault: arguments.inject_device_fault,
+    };
+    let groups = groups.measure(&mut bench, &plans, writer, done)?;
     finish(told, groups, arguments.format, &path)
+}
+
+/// Refuses a fault where there is nothing that could fault, and where it would end the work of others.
+fn may_fault(device: &DeviceFacts) -> Result<(), Failure> {
+    if device.is_host() {
+        return Err(Failure::request(
+            "--inject-device-fault needs a GPU, and the host is none: name one with --device, or leave the option out",
+        ));
+    }
+    if device.mps == Some(true) {
+        return Err(Failure::request(
+            "--inject-device-fault is refused while an MPS server shares the device, for a fault would end the work of its other clients: stop the server, or leave the option out",
+        ));
+    }
+    Ok(())
 }
 
 /// The plans of case ids; one that is named twice is measured once.
@@ -161,7 +183,7 @@ fn named(cases: &[String], suite: Suite, kind: &DeviceKind) -> Result<Vec<Plan>,
 fn read_earlier(path: &Path) -> Result<Journal, Failure> {
     let journal = Journal::read(path).map_err(Failure::request)?;
     if let Some(notice) = &journal.torn {
-        eprintln!("fragbench: {notice}");
+        tell!("fragbench: {notice}");
     }
     Ok(journal)
 }
@@ -197,14 +219,12 @@ fn select(arguments: &Arguments, earlier: Option<&Journal>) -> Result<Selection,
 /// What is worth knowing before the figures.
 fn warn(ready: &Ready) {
     if !ready.held {
-        eprintln!(
+        tell!(
             "fragbench: launches cannot be held (CUDA_LAUNCH_BLOCKING, a profiler or a sanitizer?): every row is flagged"
         );
     }
     if !ready.device.is_host() && !ready.device.nvml {
-        eprintln!(
-            "fragbench: NVML is absent: clocks, driver version and other processes stay unknown"
-        );
+        tell!("fragbench: NVML is absent: clocks, driver version and other processes stay unknown");
     }
 }
 
@@ -230,9 +250,7 @@ fn any_case_fits(plans: &[Plan], run: &Run) -> Result<(), Failure> {
 
 /// Peak memory and time of the cases, a line each.
 fn dry_run(plans: &[Plan], run: &Run) -> String {
-    // A data-centre GPU of 2020, where the peak is unknown; a desktop's two channels for the host.
-    let guess = if run.device.is_host() { 20e9 } else { 1.5e12 };
-    let bandwidth = run.device.peak_bytes_per_s().unwrap_or(guess);
+    let bandwidth = expected_bytes_per_s(run);
     let fits = |plan: &&Plan| plan.memory_bytes() <= run.memory_limit_bytes;
     let once: Duration = plans.iter().filter(fits).map(|plan| plan.estimate(bandwidth)).sum();
     let time = once * run.selection.processes;
@@ -263,114 +281,18 @@ fn counted(cases: usize) -> String {
 fn finish(run: Run, groups: Vec<Group>, format: Format, path: &Path) -> Result<(), Failure> {
     let failed = groups.iter().filter(|group| group.status == Status::Failed).count();
     print(&render(&[Summary::of(run, &groups)], format))?;
-    eprintln!("Journal: {}", path.display());
-    if failed > 0 {
-        return Err(Failure {
-            code: Failure::CASE,
-            message: format!("{failed} of {} failed; the journal says why", counted(groups.len())),
-        });
+    tell!("Journal: {}", path.display());
+    if failed == 0 {
+        return Ok(());
     }
-    Ok(())
-}
-
-impl Bench {
-    /// Measures what is not done yet, a journal line each: all cases in one process, and then in the
-    /// next, so that what changes with time is between processes too.
-    fn measure(
-        &mut self,
-        plans: &[Plan],
-        run: &Run,
-        mut journal: JournalWriter,
-        done: Vec<Group>,
-        path: &Path,
-    ) -> Result<Vec<Group>, Failure> {
-        let begin = Instant::now();
-        let of = |group: &Group| (group.process, group.case.clone());
-        let known: HashSet<(u32, String)> = done.iter().map(of).collect();
-        let mut groups = done;
-        let processes = self.selection.processes;
-        let mut progress = Progress::new(plans.len() * processes as usize);
-        let turns =
-            (0..processes).flat_map(|process| (0..plans.len()).map(move |at| (process, at)));
-        for (process, at) in turns {
-            let plan = &plans[at];
-            let case = plan.case();
-            if at == 0 && process > 0 {
-                self.worker = None;
-            }
-            if known.contains(&(process, case.clone())) {
-                progress.end(&case, "in the journal already");
-                continue;
-            }
-            progress.begin(&case);
-            let late = self.selection.time_limit_s.filter(|s| begin.elapsed().as_secs() >= *s);
-            let mut group = if plan.memory_bytes() > run.memory_limit_bytes {
-                let (needs, limit) =
-                    (size::rounded(plan.memory_bytes()), size::rounded(run.memory_limit_bytes));
-                let reason = format!("needs {needs} of memory, over the limit of {limit}");
-                plan.record(Status::Skipped, Some(reason))
-            } else if let Some(limit) = late {
-                let reason = format!("the time limit of {limit} s was over before its turn came");
-                plan.record(Status::Skipped, Some(reason))
-            } else {
-                self.perform(plan, upcoming(&plans[at..]))?
-            };
-            if self.interrupted.load(Ordering::SeqCst) {
-                break;
-            }
-            group.process = process;
-            journal.write_group(&group).map_err(Failure::request)?;
-            progress.end(&case, &ending(&group));
-            groups.push(group);
-        }
-        if self.interrupted.load(Ordering::SeqCst) {
-            let message = format!(
-                "interrupted; what was measured is kept: go on with --resume {}",
-                path.display()
-            );
-            return Err(Failure { code: Failure::INTERRUPTED, message });
-        }
-        Ok(groups)
+    let mut message = format!("{failed} of {} failed; the journal says why", counted(groups.len()));
+    if groups.iter().any(|group| group.lost.is_some()) {
+        message += &format!(
+            "; what was lost with its worker or device is measured again by --resume {}",
+            path.display()
+        );
     }
-
-    /// One group. A worker that fails costs its group, and the next group gets a fresh one.
-    pub fn perform(&mut self, plan: &Plan, ahead: Vec<Heap>) -> Result<Group, Failure> {
-        let failed = |reason: String| Ok(plan.record(Status::Failed, Some(reason)));
-        match self.ask(&Request::Measure { plan: Box::new(plan.clone()), ahead }, GROUP)? {
-            Ok(Message::Measured(answer)) => {
-                let Answer { group, device_lost } = *answer;
-                if device_lost {
-                    self.worker = None;
-                }
-                Ok(group)
-            }
-            Ok(_) => failed(OUT_OF_TURN.to_owned()),
-            // An interruption among them: the caller sees the flag as well, and drops the record.
-            Err(error) => failed(error.to_string()),
-        }
-    }
-}
-
-/// The next heaps that are asked for, each once.
-fn upcoming(plans: &[Plan]) -> Vec<Heap> {
-    let mut heaps: Vec<Heap> = plans.iter().filter_map(Plan::heap).collect();
-    heaps.dedup();
-    heaps.truncate(HEAPS_AHEAD);
-    heaps
-}
-
-/// How a group ended, in a few words.
-fn ending(group: &Group) -> String {
-    let reason = group.reason.as_deref().unwrap_or("");
-    match group.status {
-        Status::Ok => {
-            let rounds = group.arms.first().map_or(0, |arm| arm.samples.len());
-            let phases = &group.phases;
-            let ns = phases.prepare_ns + phases.wait_ns + phases.verify_ns + phases.measure_ns;
-            format!("ok, {rounds} rounds, {:.1} s", ns as f64 / 1e9)
-        }
-        _ => format!("{}: {reason}", group.status),
-    }
+    Err(Failure { code: Failure::CASE, message })
 }
 
 #[cfg(test)]
@@ -386,5 +308,16 @@ mod tests {
         for text in ["", "0", "-1s", "1.5h", "s", "99999999999999999h"] {
             assert!(seconds(text).is_err(), "{text}");
         }
+    }
+    #[test]
+    fn a_fault_is_refused_where_it_makes_no_sense_or_harms_others() {
+        let gpu = DeviceFacts::new(DeviceKind::Cuda);
+        assert_eq!(may_fault(&gpu), Ok(()));
+        let shared = may_fault(&DeviceFacts { mps: Some(true), ..gpu }).unwrap_err();
+        assert_eq!(shared.code, Failure::REQUEST);
+        assert!(shared.message.contains("MPS"), "{}", shared.message);
+        let host = may_fault(&DeviceFacts::new(DeviceKind::Host)).unwrap_err();
+        assert_eq!(host.code, Failure::REQUEST);
+        assert!(host.message.contains("needs a GPU"), "{}", host.message);
     }
 }

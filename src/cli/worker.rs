@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Failure;
 use crate::device::{self, DeviceError};
-use crate::experiment::{Answer, Heap, Plan, Session};
+use crate::experiment::{Heap, Plan, Session};
 use crate::measure::limit::{MemoryLimit, memory_limit};
 use crate::measure::worker::serve;
-use crate::record::{ClockTest, DeviceFacts};
+use crate::record::{ClockTest, DeviceFacts, Group};
 use crate::selftest::{self, Subject, Tested};
 
 /// What the parent tells its worker at the start.
@@ -37,7 +37,7 @@ pub enum Message {
         message: String,
     },
     /// A group was measured.
-    Measured(Box<Answer>),
+    Measured(Box<Group>),
     /// A kernel was tested.
     Tested(Box<Tested>),
     /// The clock was tested.
@@ -67,6 +67,8 @@ pub enum Request {
         plan: Box<Plan>,
         /// Aged heaps that groups behind it will ask for.
         ahead: Vec<Heap>,
+        /// Whether the device has to fault first.
+        after_fault: bool,
     },
     /// To test the device's clock.
     Clock,
@@ -96,9 +98,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn answer(session: &mut Session, seed: u64, request: Request) -> Message {
     match request {
-        Request::Measure { plan, ahead } => {
+        Request::Measure { plan, ahead, after_fault } => {
             session.age_ahead(&ahead);
-            Message::Measured(Box::new(session.perform(&plan)))
+            Message::Measured(Box::new(match after_fault {
+                true => session.perform_after_fault(&plan),
+                false => session.perform(&plan),
+            }))
         }
         Request::Clock => match selftest::clock::test(session.device()) {
             Ok(found) => Message::Clock(Box::new(found)),

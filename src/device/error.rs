@@ -71,6 +71,20 @@ pub enum DeviceError {
         /// The CUDA version of the driver.
         driver: String,
     },
+    /// The driver cannot make code of a module for another reason.
+    #[error(
+        "the driver (CUDA {driver}) refuses module `{module}` (PTX {ptx}) with {code}: update the NVIDIA driver; where it is new enough, take a sound copy of fragbench and build it again"
+    )]
+    PtxRefused {
+        /// The module that was refused.
+        module: String,
+        /// The PTX version of the module.
+        ptx: String,
+        /// The CUDA version of the driver.
+        driver: String,
+        /// The driver's name of the error.
+        code: String,
+    },
     /// The host target was not compiled in.
     #[error(
         "this build has no kernels for the host: it was built without a C++ compiler; install one and build again"

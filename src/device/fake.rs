@@ -36,6 +36,7 @@ pub struct Fake {
     held: bool,
     refused_bytes: Option<u64>,
     cold: Cell<bool>,
+    faulted: Cell<bool>,
 }
 
 struct Memory {
@@ -66,6 +67,7 @@ impl Fake {
             held: true,
             refused_bytes: None,
             cold: Cell::new(false),
+            faulted: Cell::new(false),
         }
     }
 
@@ -88,6 +90,14 @@ impl Fake {
     pub fn refusing(self, bytes: u64) -> Fake {
         Fake { refused_bytes: Some(bytes), ..self }
     }
+
+    /// The driver's answer to a call that waits for what was launched.
+    fn call(&self, call: &'static str) -> Result<(), DeviceError> {
+        match self.faulted.get() {
+            true => Err(DeviceError::Call { call, code: "CUDA_ERROR_ILLEGAL_ADDRESS".to_owned() }),
+            false => Ok(()),
+        }
+    }
 }
 
 /// An interval of `launches` launches at this rate, in bytes a nanosecond.
@@ -106,6 +116,7 @@ impl Device for Fake {
     }
 
     fn allocate(&self, bytes: u64) -> Result<Buffer, DeviceError> {
+        self.call("cuMemAlloc")?;
         let free = self.memory.free.get();
         let left = free
             .checked_sub(bytes)
@@ -123,6 +134,7 @@ impl Device for Fake {
 
     fn download(&self, from: Span<'_>, bytes: &mut [u8]) -> Result<(), DeviceError> {
         from.same_length("download", bytes.len())?;
+        self.call("cuMemcpyDtoH")?;
         bytes.fill(0);
         Ok(())
     }
@@ -134,6 +146,11 @@ impl Device for Fake {
 
     fn synchronize(&self) -> Result<(), DeviceError> {
         self.cold.set(false);
+        self.call("cuStreamSynchronize")
+    }
+
+    fn inject_fault(&self) -> Result<(), DeviceError> {
+        self.faulted.set(true);
         Ok(())
     }
 

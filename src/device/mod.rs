@@ -24,7 +24,7 @@ pub use entry::{Entry, Movement, Mover, SPARSE_STRIDE_BYTES, Variant};
 pub use error::DeviceError;
 pub use launch::{Launch, SUM_BYTES, Shape, Spans};
 pub use memory::{Buffer, Span};
-pub use process::{end_with_parent, environment};
+pub use process::{end_with_parent, environment, fail_writes_beyond_limits};
 pub use select::{DeviceRequest, choose, nvidia_hint};
 pub use snapshot::Snapshot;
 pub use system::Surroundings;
@@ -136,6 +136,17 @@ pub trait Device {
     /// Whether launches are queued behind a hold while an interval is prepared (always on the
     /// host, where nothing is queued).
     fn is_held(&self) -> bool;
+
+    /// Queues a kernel that stores to an illegal address, and does not wait for it: some later call
+    /// gives the error, as after a fault in a measured kernel, and the device is lost to the process.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::Refused`] where a device has none, or whatever the driver says.
+    fn inject_fault(&self) -> Result<(), DeviceError> {
+        let what = "this device has no kernel that faults".to_owned();
+        Err(DeviceError::Refused { entry: "fault", what })
+    }
 
     /// What NVML tells about the device now. Takes up to some milliseconds: not to be called between
     /// the intervals of a round.

@@ -1,6 +1,14 @@
 //! What a process that holds a device needs: the tie to its parent, and its environment.
 
+use nix::sys::signal::{self, SigHandler};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+
+/// Lets a write beyond the limit of a file's size fail like one to a full disk. By default the system
+/// kills the process for it without a word.
+pub fn fail_writes_beyond_limits() {
+    // SAFETY: ignoring a signal runs no code of ours.
+    let _ = unsafe { signal::signal(signal::Signal::SIGXFSZ, SigHandler::SigIgn) };
+}
 
 /// Asks the system to kill this process when its parent ends, so that no worker outlives a killed
 /// parent with the GPU's memory in hand. Returns false where the parent is gone already, or the

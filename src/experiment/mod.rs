@@ -16,5 +16,5 @@ mod suite;
 pub use case::parse_case;
 pub use plan::{MOVED, Plan, SAME, Subject};
 pub use scene::{Heap, Part, Scene, Staged};
-pub use session::{Answer, Session};
+pub use session::Session;
 pub use suite::{Suite, plans};

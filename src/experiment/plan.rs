@@ -262,6 +262,7 @@ impl Plan {
             layout: None,
             status,
             reason,
+            lost: None,
             heap: None,
             arms: Vec::new(),
             checks: Vec::new(),

@@ -3,8 +3,6 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 use super::Plan;
 use super::aids::{Aids, State};
 use super::arms::Ground;
@@ -15,19 +13,10 @@ use crate::device::{Buffer, Device, DeviceError, Movement, Span};
 use crate::kernel::fill;
 use crate::layout::mix;
 use crate::measure::{Conduct, Count, Pauses, Quota, eviction_bytes};
-use crate::record::{Group, Status, size};
+use crate::record::{Group, Lost, Status, size};
 
 /// How long freed memory may take to come back: the driver scrubs it first.
 const RECOVERY: Duration = Duration::from_secs(5);
-
-/// A group's record, and whether the device can still be used.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
-    /// The record.
-    pub group: Group,
-    /// The device gave an error after which nothing more can be expected of this process.
-    pub device_lost: bool,
-}
 
 /// A device that measures groups.
 pub struct Session {
@@ -71,8 +60,21 @@ impl Session {
         }
     }
 
-    /// Measures one group. Whatever goes wrong is in the record.
-    pub fn perform(&mut self, plan: &Plan) -> Answer {
+    /// Lets the device fault, and measures a group as if nothing were the matter: what a fault costs.
+    pub fn perform_after_fault(&mut self, plan: &Plan) -> Group {
+        match self.device.inject_fault() {
+            Ok(()) => self.perform(plan),
+            Err(error) => {
+                let mut group = plan.record(Status::Ok, None);
+                give_up(&mut group, &error);
+                group
+            }
+        }
+    }
+
+    /// Measures one group. Whatever goes wrong is in the record; where that says that the device is
+    /// lost, nothing more can be expected of this process.
+    pub fn perform(&mut self, plan: &Plan) -> Group {
         let mut group = plan.record(Status::Ok, None);
         self.placement = 0;
         let before = self.device.snapshot();
@@ -83,21 +85,14 @@ impl Session {
         let after = self.device.snapshot();
         group.clocks = before.clocks_until(&after);
         group.condition = before.condition_until(&after);
-        let mut device_lost = false;
-        match result {
-            Ok(()) => {}
-            Err(error @ DeviceError::OutOfMemory { .. }) => skip(&mut group, error.to_string()),
-            Err(error) => {
-                group.status = Status::Failed;
-                group.reason = Some(error.to_string());
-                device_lost = matches!(error, DeviceError::Call { .. });
-            }
+        if let Err(error) = result {
+            give_up(&mut group, &error);
         }
         if group.status == Status::Ok && !group.is_verified() {
             group.status = Status::Failed;
             group.reason = Some(bandwidth::what_differed(&group));
         }
-        Answer { group, device_lost }
+        group
     }
 
     fn measure_once(&mut self, plan: &Plan, group: &mut Group) -> Result<(), DeviceError> {
@@ -206,6 +201,16 @@ impl Session {
     }
 }
 
+/// Ends a group with the device's error.
+fn give_up(group: &mut Group, error: &DeviceError) {
+    if matches!(error, DeviceError::OutOfMemory { .. }) {
+        return skip(group, error.to_string());
+    }
+    group.status = Status::Failed;
+    group.reason = Some(error.to_string());
+    group.lost = matches!(error, DeviceError::Call { .. }).then_some(Lost::Device);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,8 +238,8 @@ mod tests {
         let case = "bandwidth/kernel=gather_read/pattern=aged.live/policy=buddy/sizes=log_normal/\
                     occupancy=99/hole=64KiB/footprint=64MiB";
         let plan = parse_case(case, Suite::Quick, &DeviceKind::Cuda).unwrap();
-        let Answer { group, device_lost } = session(1 << 40).perform(&plan);
-        assert_eq!((group.status, device_lost), (Status::Skipped, false));
+        let group = session(1 << 40).perform(&plan);
+        assert_eq!((group.status, group.lost), (Status::Skipped, None));
         assert!(group.arms.is_empty() && group.heap.is_none());
         let reason = group.reason.unwrap();
         assert!(
@@ -249,7 +254,7 @@ mod tests {
         let device = Fake::new(1 << 40, |timed| at_rate(timed, 4000.0))
             .seen(move || snapshots.pop().expect("NVML is asked twice for a group"));
         let plan = plan("gather_read", "footprint=256MiB");
-        Session::new(Box::new(device), 1, 1 << 40).perform(&plan).group
+        Session::new(Box::new(device), 1, 1 << 40).perform(&plan)
     }
 
     #[test]
@@ -267,6 +272,29 @@ mod tests {
         assert_eq!((condition.other_processes, condition.power_mw), (Some([0, 1]), None));
         let dead = seen(vec![snapshot(1), Snapshot::default()]);
         assert_eq!((dead.clocks, dead.condition), (Clocks::default(), None));
+    }
+
+    #[test]
+    fn a_fault_costs_the_device_and_memory_that_runs_out_does_not() {
+        let plan = plan("gather_read", "footprint=2GiB");
+        let reason = |group: &Group| group.reason.clone().unwrap_or_default();
+        let mut faulted = session(1 << 40);
+        // Nothing more can be had from the process, whatever is asked for.
+        for group in [faulted.perform_after_fault(&plan), faulted.perform(&plan)] {
+            assert_eq!((&group.status, &group.lost), (&Status::Failed, &Some(Lost::Device)));
+            assert!(reason(&group).ends_with("failed with CUDA_ERROR_ILLEGAL_ADDRESS"));
+        }
+        // The payload's other end is refused, behind an arena that was had.
+        let Scene::Uniform(spec) = &plan.scene else { panic!("fragments of one length") };
+        let index_bytes = 4 * spec.payload_bytes / spec.fragment_bytes;
+        let device = Fake::new(1 << 40, |timed| at_rate(timed, 4000.0)).refusing(index_bytes);
+        let mut session = Session::new(Box::new(device), 1, 1 << 40);
+        let group = session.perform(&plan);
+        assert_eq!((&group.status, &group.lost), (&Status::Skipped, &None));
+        assert!(reason(&group).contains("the device has no"), "{}", reason(&group));
+        assert!(session.arena.is_some() && group.arms.is_empty());
+        let ceiling = session.perform(&super::tests::plan("ceiling", "footprint=2GiB"));
+        assert_eq!(ceiling.status, Status::Ok, "{:?}", ceiling.reason);
     }
 
     #[test]

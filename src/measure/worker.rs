@@ -31,6 +31,10 @@ pub enum WorkerError {
     Interrupted,
 }
 
+/// How long a killed process may take to be gone. One that hangs in the driver may never be, and is
+/// then left behind: a run must not hang with it.
+const DYING: Duration = Duration::from_secs(5);
+
 /// The parent's end of a worker. Kills it when dropped.
 pub struct Worker {
     child: Child,
@@ -109,7 +113,7 @@ impl Worker {
                     return Err(WorkerError::Interrupted);
                 }
                 Err(RecvTimeoutError::Timeout) if begin.elapsed() > timeout => {
-                    let _ = self.child.kill();
+                    self.end();
                     return Err(WorkerError::TimedOut(timeout));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -118,17 +122,28 @@ impl Worker {
     }
 
     fn ended(&mut self) -> WorkerError {
+        WorkerError::Ended(self.end())
+    }
+
+    /// Ends the process, and tells how it ended.
+    fn end(&mut self) -> String {
+        drop(self.input.take());
         let _ = self.child.kill();
-        let how = self.child.wait().map_or_else(|error| error.to_string(), |s| s.to_string());
-        WorkerError::Ended(how)
+        let begin = Instant::now();
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return status.to_string(),
+                Ok(None) if begin.elapsed() < DYING => thread::sleep(Duration::from_millis(5)),
+                Ok(None) => return "killed, and still not gone".to_owned(),
+                Err(error) => return error.to_string(),
+            }
+        }
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        drop(self.input.take());
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.end();
     }
 }
 

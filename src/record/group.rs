@@ -102,6 +102,17 @@ open_enum! {
 }
 
 open_enum! {
+    /// What was lost before a group had come to its answer.
+    Lost {
+        /// The process that measured it ended, fell silent, or answered nonsense.
+        Worker = "worker",
+        /// A call of the driver failed, and nothing more can be expected of the device in that
+        /// process.
+        Device = "device",
+    }
+}
+
+open_enum! {
     /// Why a group stopped taking rounds.
     StopReason {
         /// The pilot's estimate for the target half-width.
@@ -328,6 +339,10 @@ pub struct Group {
     pub status: Status,
     /// Why, where it is not `ok`.
     pub reason: Option<String>,
+    /// What was lost in the middle of it. Such a failure says nothing certain about the case, and a
+    /// resumed run measures it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Lost>,
     /// The aged heap that the layout lies in; none of other layouts, and where it was skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap: Option<HeapFacts>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::Failure;
 use super::super::bench::OUT_OF_TURN;
 use super::super::worker::{Message, Request};
-use super::{Arguments, Ground, unsound};
+use super::{Arguments, Ground, not_kept, unsound};
 use crate::report;
 
 /// How long a worker may take for it.
@@ -20,7 +20,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Err(error) => return Err(ground.bench.failure(&error)),
     };
     if let Some(journal) = &mut ground.journal {
-        journal.write_clock(&record).map_err(Failure::request)?;
+        journal.write_clock(&record).map_err(not_kept)?;
     }
     ground.show(arguments.format, &record, || report::clock_text(&ground.run, &record))?;
     match report::clock_complaint(&ground.run, &record) {

@@ -7,7 +7,7 @@ use super::super::bench::{Bench, OUT_OF_TURN};
 use super::super::progress::Progress;
 use super::super::worker::{Message, Request};
 use super::super::{Failure, filter};
-use super::{Arguments, Ground, interrupted_after, unsound};
+use super::{Arguments, Ground, interrupted_after, not_kept, unsound};
 use crate::record::journal::JournalWriter;
 use crate::record::{Selftest, Status};
 use crate::report;
@@ -76,7 +76,7 @@ impl Bench {
                 return Err(interrupted_after(records.len(), "kernels"));
             }
             if let Some(journal) = &mut journal {
-                journal.write_selftest(&record).map_err(Failure::request)?;
+                journal.write_selftest(&record).map_err(not_kept)?;
             }
             progress.end(&kernel, &ending(&record));
             records.push(record);
@@ -94,7 +94,10 @@ impl Bench {
                 }
                 Ok(record)
             }
-            Ok(_) => failed(OUT_OF_TURN.to_owned()),
+            Ok(_) => {
+                self.worker = None;
+                failed(OUT_OF_TURN.to_owned())
+            }
             Err(error) => failed(error.to_string()),
         }
     }

@@ -182,7 +182,7 @@ impl Ground {
             _ => print(&text())?,
         }
         if let Some(path) = &self.path {
-            eprintln!("Journal: {}", path.display());
+            tell!("Journal: {}", path.display());
         }
         Ok(())
     }
@@ -208,4 +208,9 @@ fn interrupted_after(count: usize, what: &str) -> Failure {
 /// That the tool is not what it should be.
 fn unsound(message: String) -> Failure {
     Failure { code: Failure::CASE, message }
+}
+
+/// That a result could not be kept: no bad request, since the journal could be begun.
+fn not_kept(error: JournalError) -> Failure {
+    Failure { code: Failure::CASE, message: error.to_string() }
 }

@@ -1,10 +1,13 @@
 //! The part `same`: kernels are compared with themselves, through all that a run does.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use super::super::Failure;
+use super::super::groups::Groups;
 use super::super::progress::Progress;
-use super::{Arguments, Ground, interrupted_after, unsound};
+use super::super::worker::Request;
+use super::{Arguments, Ground, interrupted_after, not_kept, unsound};
 use crate::experiment::{MOVED, Plan, SAME, Suite, parse_case};
 use crate::record::{DeviceKind, Group, Run, Status};
 use crate::report;
@@ -30,12 +33,19 @@ pub fn run(arguments: &Arguments, comparisons: u32) -> Result<(), Failure> {
     for plan in &plans {
         let case = plan.case();
         progress.begin(&case);
-        let group = ground.bench.perform(plan, Vec::new())?;
+        let request = Request::Measure {
+            plan: Box::new(plan.clone()),
+            ahead: Vec::new(),
+            after_fault: false,
+        };
+        let asked =
+            Groups { run: &ground.run, path: Path::new(""), patience: None, inject_fault: false };
+        let group = asked.ask(&mut ground.bench, plan, &request)?;
         if ground.bench.interrupted.load(Ordering::SeqCst) {
             return Err(interrupted_after(groups.len(), "comparisons"));
         }
         if let Some(journal) = &mut ground.journal {
-            journal.write_group(&group).map_err(Failure::request)?;
+            journal.write_group(&group).map_err(not_kept)?;
         }
         progress.end(&case, group.status.as_str());
         groups.push(group);

@@ -2,7 +2,7 @@
 
 use super::super::Failure;
 use super::super::progress::Progress;
-use super::{Arguments, Ground, interrupted_after, unsound};
+use super::{Arguments, Ground, interrupted_after, not_kept, unsound};
 use crate::record::Coverage;
 use crate::report;
 use crate::selftest::statistics::{Trial, complaint};
@@ -19,7 +19,7 @@ pub fn run(arguments: &Arguments, replications: u64) -> Result<(), Failure> {
         let counts = counts.ok_or_else(|| interrupted_after(records.len(), "intervals"))?;
         for count in counts {
             if let Some(journal) = &mut ground.journal {
-                journal.write_coverage(&count).map_err(Failure::request)?;
+                journal.write_coverage(&count).map_err(not_kept)?;
             }
             records.push(count);
         }

@@ -20,14 +20,16 @@ use timer::Timer;
 use super::bindings as b;
 use super::launch::{Task, Work};
 use super::memory::Release;
+use super::modules::{self, Module};
 use super::nvml::Monitor;
-use super::{
-    Buffer, Device, DeviceError, Entry, Interval, Launch, Mover, Snapshot, Span, Variant, modules,
-};
+use super::{Buffer, Device, DeviceError, Entry, Interval, Launch, Mover, Snapshot, Span, Variant};
 use crate::record::DeviceFacts;
 
 /// The oldest devices that are measured: Turing.
 const LEAST_CAPABILITY: (u32, u32) = (7, 5);
+
+/// Where nothing is ever allocated.
+const ILLEGAL_ADDRESS: u64 = 0x10;
 
 /// A kernel that the device has.
 #[derive(Clone, Copy)]
@@ -256,6 +258,13 @@ impl Device for Cuda {
         self.timer.is_held()
     }
 
+    fn inject_fault(&self) -> Result<(), DeviceError> {
+        // Loaded only here: nothing else has to do with it.
+        let function = get_function(load(&modules::FAULT)?, "fault")?;
+        let task = b::fragment_task { destination: ILLEGAL_ADDRESS, ..b::fragment_task::default() };
+        launch_task(function, 1, 1, &self.stream, &task)
+    }
+
     fn snapshot(&self) -> Snapshot {
         self.monitor.as_ref().map(Monitor::snapshot).unwrap_or_default()
     }
@@ -287,6 +296,46 @@ fn launch_task<T: Parameter>(
         .check("cuLaunchKernel")
 }
 
+/// Loads a module, which is never unloaded.
+fn load(module: &Module) -> Result<sys::CUmodule, DeviceError> {
+    let text = CString::new(module.ptx).map_err(|_| DeviceError::Call {
+        call: "cuModuleLoadData",
+        code: format!("the PTX of `{}` holds a NUL", module.name),
+    })?;
+    // SAFETY: PTX text with its terminating NUL, alive during the call.
+    let handle = unsafe { result::module::load_data(text.as_ptr().cast()) };
+    handle.map_err(|error| not_loaded(module, error.0, cuda_version()))
+}
+
+/// What it means that a module is not loaded.
+fn not_loaded(module: &Module, error: sys::CUresult, driver: Option<String>) -> DeviceError {
+    use sys::CUresult::{
+        CUDA_ERROR_INVALID_PTX, CUDA_ERROR_JIT_COMPILATION_DISABLED,
+        CUDA_ERROR_JIT_COMPILER_NOT_FOUND, CUDA_ERROR_NO_BINARY_FOR_GPU,
+        CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+    };
+    let (major, minor) = module.ptx_version;
+    let (name, ptx) = (module.name.to_owned(), format!("{major}.{minor}"));
+    let driver = driver.unwrap_or_else(|| "unknown".to_owned());
+    let code = format!("{error:?}");
+    match error {
+        CUDA_ERROR_UNSUPPORTED_PTX_VERSION => DeviceError::PtxTooNew { module: name, ptx, driver },
+        CUDA_ERROR_INVALID_PTX
+        | CUDA_ERROR_NO_BINARY_FOR_GPU
+        | CUDA_ERROR_JIT_COMPILATION_DISABLED
+        | CUDA_ERROR_JIT_COMPILER_NOT_FOUND => {
+            DeviceError::PtxRefused { module: name, ptx, driver, code }
+        }
+        _ => DeviceError::Call { call: "cuModuleLoadData", code },
+    }
+}
+
+fn get_function(module: sys::CUmodule, name: &str) -> Result<sys::CUfunction, DeviceError> {
+    let symbol = CString::new(format!("fragbench_{name}")).expect("names hold no NUL");
+    // SAFETY: the module is loaded and is never unloaded.
+    unsafe { result::module::get_function(module, symbol) }.check("cuModuleGetFunction")
+}
+
 /// The entry points that the device has, and the kernels around an interval.
 type Functions = (HashMap<Entry, Function>, ControlKernels);
 
@@ -298,32 +347,13 @@ fn load_modules(capability: &str) -> Result<Functions, DeviceError> {
         if driver::is_older(capability, module.least_capability) {
             continue;
         }
-        let text = CString::new(module.ptx).map_err(|_| DeviceError::Call {
-            call: "cuModuleLoadData",
-            code: format!("the PTX of `{}` holds a NUL", module.name),
-        })?;
-        // SAFETY: PTX text with its terminating NUL, alive during the call.
-        let handle = unsafe { result::module::load_data(text.as_ptr().cast()) };
-        let handle = match handle {
+        match load(module) {
             // Competitors only: everything else goes on without them.
-            Err(_) if is_optional => continue,
-            Err(error) if error.0 == sys::CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => {
-                let (major, minor) = module.ptx_version;
-                return Err(DeviceError::PtxTooNew {
-                    module: module.name.to_owned(),
-                    ptx: format!("{major}.{minor}"),
-                    driver: cuda_version().unwrap_or_else(|| "unknown".to_owned()),
-                });
-            }
-            other => other.check("cuModuleLoadData")?,
-        };
-        loaded.insert(module.name, handle);
+            Err(_) if is_optional => {}
+            handle => drop(loaded.insert(module.name, handle?)),
+        }
     }
-    let function = |module: &str, name: &str| {
-        let symbol = CString::new(format!("fragbench_{name}")).expect("names hold no NUL");
-        // SAFETY: the module is loaded and is never unloaded.
-        unsafe { result::module::get_function(loaded[module], symbol) }.check("cuModuleGetFunction")
-    };
+    let function = |module: &str, name: &str| get_function(loaded[module], name);
     // The first of an entry's modules that is there: the one that knows the device best.
     let of_entry = |entry: Entry| entry.modules().iter().find(|name| loaded.contains_key(**name));
     let functions = Entry::all()
@@ -336,4 +366,62 @@ fn load_modules(capability: &str) -> Result<Functions, DeviceError> {
         .collect::<Result<_, DeviceError>>()?;
     let control = |name: &str| function("control", name);
     Ok((functions, ControlKernels { hold: control("hold")?, stamp: control("stamp")? }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::sleep;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_module_that_is_refused_is_told_with_driver_ptx_and_cure() {
+        use sys::CUresult::*;
+        let module = &modules::MODULES[0];
+        let told = |code, driver: Option<&str>| {
+            not_loaded(module, code, driver.map(str::to_owned)).to_string()
+        };
+        let named = format!("module `{}` (PTX 7.0)", module.name);
+        let old = told(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, Some("10.2"));
+        assert!(old.contains("driver (CUDA 10.2) is older") && old.contains(&named), "{old}");
+        assert!(old.contains("update the NVIDIA driver"), "{old}");
+        for (code, name) in [
+            (CUDA_ERROR_INVALID_PTX, "CUDA_ERROR_INVALID_PTX"),
+            (CUDA_ERROR_NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU"),
+            (CUDA_ERROR_JIT_COMPILER_NOT_FOUND, "CUDA_ERROR_JIT_COMPILER_NOT_FOUND"),
+            (CUDA_ERROR_JIT_COMPILATION_DISABLED, "CUDA_ERROR_JIT_COMPILATION_DISABLED"),
+        ] {
+            let refused = told(code, None);
+            assert!(refused.contains("driver (CUDA unknown) refuses"), "{refused}");
+            assert!(refused.contains(&named) && refused.contains(name), "{refused}");
+            assert!(refused.contains("update the NVIDIA driver; "), "{refused}");
+        }
+        // What has nothing to do with the module is the call's.
+        let other = told(CUDA_ERROR_ILLEGAL_ADDRESS, None);
+        assert_eq!(other, "cuModuleLoadData failed with CUDA_ERROR_ILLEGAL_ADDRESS");
+    }
+
+    #[test]
+    #[ignore = "needs a GPU: cargo test --lib -- --ignored a_hold_that_nobody_releases"]
+    fn a_hold_that_nobody_releases_gives_up() {
+        let cuda = Cuda::open(0).unwrap();
+        assert!(cuda.is_held());
+        let buffer = cuda.allocate(super::super::SUM_BYTES).unwrap();
+        let spans = super::super::Spans { destination: Some(buffer.span()), ..Default::default() };
+        let shape = super::super::Shape { units: 1, ..Default::default() };
+        let fill = Launch::kernel(Entry::Fill, spans, shape).unwrap();
+        let begin = Instant::now();
+        let dawdle = || {
+            // Nobody releases the hold meanwhile.
+            sleep(3 * Duration::from_nanos(hold::TIMEOUT_NS) / 2);
+            // The hold is over and the stream at rest: its kernel gave up, and was not released.
+            cuda.stream.synchronize()?;
+            cuda.launch(&fill)
+        };
+        assert_eq!(cuda.timer.time(&cuda.stream, 1, &dawdle), Ok(Interval::Void));
+        assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
+        let next = cuda.timer.time(&cuda.stream, 1, &|| cuda.launch(&fill)).unwrap();
+        assert!(matches!(next, Interval::Ns { ns, .. } if ns < hold::TIMEOUT_NS), "{next:?}");
+    }
 }

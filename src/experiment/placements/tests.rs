@@ -18,9 +18,9 @@ fn ceiling() -> Plan {
 }
 
 fn measured(device: Fake, memory_limit_bytes: u64, plan: &Plan) -> Group {
-    let answer = Session::new(Box::new(device), 1, memory_limit_bytes).perform(plan);
-    assert!(!answer.device_lost);
-    answer.group
+    let group = Session::new(Box::new(device), 1, memory_limit_bytes).perform(plan);
+    assert_eq!(group.lost, None);
+    group
 }
 
 fn steady(memory_bytes: u64) -> Fake {

@@ -49,7 +49,10 @@ pub enum JournalError {
         path: PathBuf,
     },
     /// There is nothing in the file.
-    #[error("{} is empty: give a file that `fragbench run` wrote", path.display())]
+    #[error(
+        "{} is empty, as after a run that was killed at its start: remove it and start the run again, \
+         or give a file that `fragbench run` wrote", path.display()
+    )]
     Empty {
         /// The file.
         path: PathBuf,

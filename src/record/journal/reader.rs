@@ -1,5 +1,6 @@
 //! Reading a journal, whoever wrote it.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
@@ -8,8 +9,9 @@ use flate2::read::MultiGzDecoder;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::super::{Run, SCHEMA};
-use super::{Journal, JournalError};
+use super::super::{Group, Run, SCHEMA};
+use super::checksum::{self, Verdict};
+use super::{CHECKSUM, Journal, JournalError};
 
 pub(super) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
@@ -80,8 +82,9 @@ impl Reader<'_> {
     fn text(&self, text: &[u8]) -> Result<Journal, JournalError> {
         let mut lines = lines(text).peekable();
         let first = lines.next().ok_or_else(|| JournalError::Empty { path: self.path.into() })?;
+        let (run, is_sealed) = self.run(&first)?;
         let mut journal = Journal {
-            run: self.run(&first)?,
+            run,
             groups: Vec::new(),
             selftests: Vec::new(),
             coverages: Vec::new(),
@@ -92,7 +95,7 @@ impl Reader<'_> {
         };
         while let Some(line) = lines.next() {
             match serde_json::from_slice(line.bytes) {
-                Ok(value) => self.add(&mut journal, &line, value)?,
+                Ok(value) => self.add(&mut journal, &line, value, is_sealed)?,
                 Err(_) if lines.peek().is_none() => {
                     journal.torn = Some(self.torn(&line));
                     journal.whole_bytes = line.start as u64;
@@ -100,10 +103,12 @@ impl Reader<'_> {
                 Err(error) => return Err(self.bad_line(&line, format!("no JSON: {error}"))),
             }
         }
+        replace_lost(&mut journal.groups);
         Ok(journal)
     }
 
-    fn run(&self, line: &Line) -> Result<Run, JournalError> {
+    /// The first line, and whether it says that every line has a checksum.
+    fn run(&self, line: &Line) -> Result<(Run, bool), JournalError> {
         let foreign = || JournalError::NotAJournal { path: self.path.into() };
         let mut object: Map<String, Value> =
             serde_json::from_slice(line.bytes).map_err(|_| foreign())?;
@@ -122,13 +127,42 @@ impl Reader<'_> {
                 },
             });
         }
-        self.record(line, object)
+        let is_sealed = object.get("checksum").is_some_and(|name| name == CHECKSUM);
+        if is_sealed {
+            object.remove("checksum");
+        }
+        self.unseal(line, &mut object, is_sealed)?;
+        Ok((self.record(line, object)?, is_sealed))
     }
 
-    fn add(&self, journal: &mut Journal, line: &Line, value: Value) -> Result<(), JournalError> {
+    /// Checks the line's checksum, and takes it out.
+    fn unseal(
+        &self,
+        line: &Line,
+        object: &mut Map<String, Value>,
+        is_sealed: bool,
+    ) -> Result<(), JournalError> {
+        let verdict = object.remove(checksum::FIELD).map(|_| checksum::check(line.bytes));
+        let what = match verdict {
+            None if is_sealed => "it has no checksum, which every line of this journal has",
+            None | Some(Verdict::Fits) => return Ok(()),
+            Some(Verdict::Differs) => "its checksum does not fit, so it is not what was written",
+            Some(Verdict::Misplaced) => "its `crc32` is no checksum that ends the line",
+        };
+        Err(self.bad_line(line, what))
+    }
+
+    fn add(
+        &self,
+        journal: &mut Journal,
+        line: &Line,
+        value: Value,
+        is_sealed: bool,
+    ) -> Result<(), JournalError> {
         let Value::Object(mut object) = value else {
             return Err(self.bad_line(line, "no JSON object"));
         };
+        self.unseal(line, &mut object, is_sealed)?;
         match object.get("type").and_then(Value::as_str) {
             None => Err(self.bad_line(line, "it does not say its `type`")),
             Some("run") => {
@@ -182,6 +216,17 @@ impl Reader<'_> {
             line.number
         )
     }
+}
+
+/// A later group of the same case and process stands in place of one that was lost.
+fn replace_lost(groups: &mut Vec<Group>) {
+    let mut later = HashSet::new();
+    groups.reverse();
+    groups.retain(|group| {
+        let is_last = later.insert((group.process, group.case.clone()));
+        is_last || group.lost.is_none()
+    });
+    groups.reverse();
 }
 
 pub(super) fn is_whole(line: &Line) -> bool {

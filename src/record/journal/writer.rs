@@ -8,18 +8,50 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::{ClockTest, Coverage, Group, Run, Selftest};
-use super::JournalError;
 use super::reader::{GZIP_MAGIC, is_whole, lines};
+use super::{CHECKSUM, JournalError, checksum};
 
 /// A line as it is written, its type first.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Written<'a> {
-    Run(&'a Run),
+    Run {
+        /// What ends every line.
+        checksum: &'static str,
+        #[serde(flatten)]
+        run: &'a Run,
+    },
     Group(&'a Group),
     Selftest(&'a Selftest),
     Coverage(&'a Coverage),
     Clock(&'a ClockTest),
+}
+
+impl Written<'_> {
+    /// The line, with its checksum and its end.
+    pub(super) fn line(&self) -> serde_json::Result<Vec<u8>> {
+        let mut line = checksum::seal(serde_json::to_vec(self)?);
+        line.push(b'\n');
+        Ok(line)
+    }
+}
+
+impl<'a> From<&'a Run> for Written<'a> {
+    fn from(run: &'a Run) -> Written<'a> {
+        Written::Run { checksum: CHECKSUM, run }
+    }
+}
+
+impl<'a> From<&'a Group> for Written<'a> {
+    fn from(group: &'a Group) -> Written<'a> {
+        Written::Group(group)
+    }
+}
+
+impl<'a> From<&'a Selftest> for Written<'a> {
+    fn from(selftest: &'a Selftest) -> Written<'a> {
+        Written::Selftest(selftest)
+    }
 }
 
 /// Writes a journal, a line at a time. A journal without any line is removed when its writer is
@@ -87,7 +119,7 @@ impl JournalWriter {
     ///
     /// [`JournalError::Write`]; the journal is then as it was before.
     pub fn write_run(&mut self, run: &Run) -> Result<(), JournalError> {
-        self.write(&Written::Run(run))
+        self.write(&run.into())
     }
 
     /// Writes a group's line.
@@ -96,7 +128,7 @@ impl JournalWriter {
     ///
     /// [`JournalError::Write`]; the journal is then as it was before.
     pub fn write_group(&mut self, group: &Group) -> Result<(), JournalError> {
-        self.write(&Written::Group(group))
+        self.write(&group.into())
     }
 
     /// Writes the line of a selftest's kernel.
@@ -105,7 +137,7 @@ impl JournalWriter {
     ///
     /// [`JournalError::Write`]; the journal is then as it was before.
     pub fn write_selftest(&mut self, selftest: &Selftest) -> Result<(), JournalError> {
-        self.write(&Written::Selftest(selftest))
+        self.write(&selftest.into())
     }
 
     /// Writes the line of how often an interval held the truth.
@@ -133,9 +165,7 @@ impl JournalWriter {
     }
 
     fn write(&mut self, line: &Written) -> Result<(), JournalError> {
-        let mut text = serde_json::to_vec(line)
-            .map_err(|error| write_error(&self.path, io::Error::from(error)))?;
-        text.push(b'\n');
+        let text = line.line().map_err(|error| write_error(&self.path, error.into()))?;
         self.append(&text)
     }
 
