@@ -93,7 +93,11 @@ impl Reader<'_> {
             torn: None,
             whole_bytes: text.len() as u64,
         };
+        let mut seen = HashSet::new();
         while let Some(line) = lines.next() {
+            if !seen.insert(line.bytes.trim_ascii()) {
+                continue;
+            }
             match serde_json::from_slice(line.bytes) {
                 Ok(value) => self.add(&mut journal, &line, value, is_sealed)?,
                 Err(_) if lines.peek().is_none() => {
