@@ -2,6 +2,7 @@
 //! hang, a disk that is full, Ctrl-C in the middle. Everything runs on the host, in small cases.
 
 mod disk;
+mod fault;
 mod hang;
 mod kills;
 #[path = "../process/mod.rs"]
