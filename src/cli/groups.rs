@@ -182,3 +182,27 @@ fn ending(group: &Group) -> String {
         _ => format!("{}: {reason}", group.status),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Suite, plans};
+    use crate::record::DeviceKind;
+    use crate::summary::fixture;
+
+    #[test]
+    fn patience_follows_the_plan_and_the_device() {
+        let mut run = fixture::gpu_run();
+        (run.device.memory_clock_khz, run.device.bus_width_bits) = (Some(2_619_000), Some(6_144));
+        let plans = plans(Suite::Full, &DeviceKind::Cuda);
+        let largest = plans.iter().max_by_key(|plan| plan.memory_bytes()).unwrap();
+        let smallest = plans.iter().min_by_key(|plan| plan.memory_bytes()).unwrap();
+        assert!(patience(smallest, &run) > LEAST_PATIENCE);
+        assert!(patience(largest, &run) > patience(smallest, &run));
+        // A hang is noticed within minutes on a fast device, and a slow one has the time that it takes.
+        assert!(patience(largest, &run) < 3 * LEAST_PATIENCE, "{:?}", patience(largest, &run));
+        run.device.bus_width_bits = Some(64);
+        let alone = largest.estimate(expected_bytes_per_s(&run));
+        assert!(patience(largest, &run) >= LEAST_PATIENCE + 20 * alone);
+    }
+}

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use fragbench::record::Status;
 
 use super::process::{PATIENCE, cases, wait_until, workers_of};
-use super::{fragbench, quick, run_of, start};
+use super::{ended, fragbench, quick, run_of, start};
 
 /// What a shell of POSIX counts the limit of a file's size in.
 const BLOCK_BYTES: usize = 512;
@@ -16,7 +16,7 @@ fn a_full_disk_ends_the_run_with_what_was_written_before() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.jsonl");
     let three = ["256B", "512B", "1KiB"].map(quick);
-    let output = start(folder.path(), &fragbench(), &run_of(&three)).wait_with_output().unwrap();
+    let output = ended(start(folder.path(), &fragbench(), &run_of(&three)));
     assert_eq!(output.status.code(), Some(0));
     let whole = fs::read_to_string(&path).unwrap();
     fs::remove_file(&path).unwrap();
@@ -29,7 +29,7 @@ fn a_full_disk_ends_the_run_with_what_was_written_before() {
     arguments.extend(run_of(&three));
     let child = start(folder.path(), "sh", &arguments);
     let parent = child.id();
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(output.stdout.is_empty());
@@ -47,7 +47,7 @@ fn a_full_disk_ends_the_run_with_what_was_written_before() {
     assert_eq!(cases(&path), [(three[0].clone(), Status::Ok)]);
 
     let resume = ["run", "--resume", "run.jsonl"].map(str::to_owned);
-    let output = start(folder.path(), &fragbench(), &resume).wait_with_output().unwrap();
+    let output = ended(start(folder.path(), &fragbench(), &resume));
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(fs::read_to_string(&path).unwrap().starts_with(&kept));
     assert_eq!(cases(&path), three.map(|case| (case, Status::Ok)));

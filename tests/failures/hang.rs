@@ -7,7 +7,7 @@ use fragbench::record::journal::Journal;
 use fragbench::record::{Lost, Status};
 
 use super::process::{PATIENCE, cases, lines, signal, wait_until, workers_of};
-use super::{AGES, fragbench, quick, run_of, start};
+use super::{AGES, ended, fragbench, quick, run_of, start};
 
 #[test]
 fn a_hung_worker_costs_its_group_and_the_next_gets_a_fresh_one() {
@@ -21,7 +21,7 @@ fn a_hung_worker_costs_its_group_and_the_next_gets_a_fresh_one() {
     let hung = workers_of(parent);
     assert_eq!(hung.len(), 1);
     assert!(signal(hung[0], "STOP"));
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(error.contains("1 of 2 cases failed"), "{error}");
@@ -52,7 +52,7 @@ fn ctrl_c_does_not_wait_for_a_heap_to_age() {
     assert_eq!(worker.len(), 1);
     let begin = Instant::now();
     assert!(signal(parent, "INT"));
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(130), "{error}");

@@ -2,13 +2,16 @@
 //! hang, a disk that is full, Ctrl-C in the middle. Everything runs on the host, in small cases.
 
 mod disk;
+mod fault;
 mod hang;
 mod kills;
 #[path = "../process/mod.rs"]
 mod process;
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// A case of tens of seconds, of which nearly all is the ageing of its heap.
 const AGES: &str = "bandwidth/kernel=gather_read/pattern=aged.live/policy=best_fit/\
@@ -36,4 +39,18 @@ fn start(folder: &Path, program: &str, arguments: &[String]) -> Child {
     let mut command = Command::new(program);
     command.current_dir(folder).args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Waits for the program's end, and ends it where that does not come in time.
+#[track_caller]
+fn ended(mut child: Child) -> Output {
+    let begin = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begin.elapsed() > process::PATIENCE {
+            let _ = child.kill();
+            panic!("it did not end: {:?}", child.wait_with_output());
+        }
+        sleep(Duration::from_millis(20));
+    }
+    child.wait_with_output().unwrap()
 }
