@@ -58,6 +58,10 @@ pub struct Coverage {
     pub replications: u64,
     /// How often the interval held the truth.
     pub covered: u64,
+    /// How often all of it lay above the truth: a threshold there would be called reached.
+    pub above: u64,
+    /// How often all of it lay below the truth: a threshold there would be called missed.
+    pub below: u64,
     /// How often there was no interval.
     pub without: u64,
     /// Values that the figures stood on, all replications together.

@@ -25,6 +25,10 @@ pub const REPLICATIONS: u64 = 5_000;
 const ORDER_STATISTICS: (u64, u64) = (940, 1000);
 const OTHERS: (u64, u64) = (930, 970);
 
+/// The most that may lie wholly on one side of the truth, likewise: half of what may miss it, and what
+/// 5,000 replications leave open.
+const ON_ONE_SIDE: u64 = 35;
+
 /// The most that may be called autocorrelated of what is independent, likewise: the test's 1 %, and
 /// what 5,000 replications leave open.
 const FALSELY_AUTOCORRELATED: u64 = 15;
@@ -120,6 +124,8 @@ impl Trial {
             assumptions_hold,
             replications: 0,
             covered: 0,
+            above: 0,
+            below: 0,
             without: 0,
             samples: 0,
             autocorrelated: 0,
@@ -147,7 +153,11 @@ impl Trial {
 fn count(tally: &mut Coverage, outcome: &Outcome) {
     tally.replications += 1;
     match outcome.interval {
-        Some(interval) => tally.covered += u64::from(interval.contains(outcome.truth)),
+        Some(interval) => {
+            tally.covered += u64::from(interval.contains(outcome.truth));
+            tally.above += u64::from(outcome.truth < interval.low);
+            tally.below += u64::from(interval.high < outcome.truth);
+        }
         None => tally.without += 1,
     }
     tally.samples += outcome.samples;
@@ -159,6 +169,8 @@ fn count(tally: &mut Coverage, outcome: &Outcome) {
 fn add(sum: &mut Coverage, part: &Coverage) {
     sum.replications += part.replications;
     sum.covered += part.covered;
+    sum.above += part.above;
+    sum.below += part.below;
     sum.without += part.without;
     sum.samples += part.samples;
     sum.autocorrelated += part.autocorrelated;
@@ -185,6 +197,12 @@ pub fn complaint(coverage: &Coverage) -> Option<String> {
             most as f64 / 10.0
         ));
     }
+    let side = thousandth(coverage.above.max(coverage.below));
+    if side > ON_ONE_SIDE {
+        return Some(format!(
+            "{interval} intervals on {noise} noise lay wholly on one side of the truth in {side} of 1000 cases"
+        ));
+    }
     let within = [IntervalKind::Bandwidth, IntervalKind::Paired].contains(interval);
     let called = thousandth(coverage.autocorrelated);
     (within && called > FALSELY_AUTOCORRELATED).then(|| {
@@ -202,6 +220,7 @@ mod tests {
             .iter()
             .map(|count| {
                 assert_eq!((count.replications, count.without), (replications, 0));
+                assert_eq!(count.covered + count.above + count.below, replications);
                 (count.interval.clone(), count.covered as f64 / replications as f64)
             })
             .collect()
@@ -252,6 +271,8 @@ mod tests {
             assert!(wrong.contains("paired") && wrong.contains("normal"), "{wrong}");
         }
         assert!(complaint(&Coverage { autocorrelated: 16, ..count.clone() }).is_some());
+        let lopsided = complaint(&Coverage { above: 36, ..count.clone() }).unwrap();
+        assert!(lopsided.contains("one side"), "{lopsided}");
         let exempt = Coverage { assumptions_hold: false, covered: 100, ..count.clone() };
         assert_eq!(complaint(&exempt), None);
         let order = Coverage { interval: IntervalKind::Bandwidth, covered: 990, ..count };
