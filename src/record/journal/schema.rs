@@ -3,6 +3,7 @@
 use schemars::{Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
 use serde_json::{Value, json};
 
+use super::CHECKSUM;
 use super::writer::Written;
 
 /// The schema that every line of a journal conforms to. What this version does not know, types of
@@ -25,6 +26,13 @@ pub fn schema() -> Schema {
         "title": "A line of a fragbench journal",
         "description": "Journals are JSON Lines: the run first, then a line for each group, or for \
                         each kernel of a selftest. docs/FORMAT.md tells what the fields mean.",
+        "properties": {CHECKSUM: {
+            "description": "CRC-32 of the line before this field, which is its last; absent in journals \
+                            from before there were checksums.",
+            "type": "integer",
+            "minimum": 0,
+            "maximum": u32::MAX,
+        }},
         "oneOf": lines,
         "$defs": known.get("$defs"),
     })

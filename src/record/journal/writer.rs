@@ -16,7 +16,8 @@ use super::{CHECKSUM, JournalError, checksum};
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Written<'a> {
     Run {
-        /// What ends every line.
+        /// What ends every line; absent in journals from before there were checksums.
+        #[schemars(default)]
         checksum: &'static str,
         #[serde(flatten)]
         run: &'a Run,
