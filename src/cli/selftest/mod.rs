@@ -101,9 +101,9 @@ fn options_fit(arguments: &Arguments) -> Result<(), Failure> {
         ("--comparisons", Part::Same, arguments.comparisons.is_some()),
     ];
     let name = |part: Part| part.to_possible_value().map(|value| value.get_name().to_owned());
-    for (option, part, _) in
-        given.into_iter().filter(|(_, part, is_given)| *is_given && *part != arguments.part)
-    {
+    let misplaced =
+        given.into_iter().find(|(_, part, is_given)| *is_given && *part != arguments.part);
+    if let Some((option, part, _)) = misplaced {
         let (own, other) = (name(arguments.part), name(part));
         return Err(Failure::request(format_args!(
             "{option} does nothing in `--part {}`: leave it out, or take --part {}",
