@@ -7,14 +7,14 @@ pub mod bindings;
 pub mod cuda;
 mod entry;
 mod error;
-#[cfg_attr(not(test), expect(dead_code, reason = "some faults are for unit tests alone"))]
-pub(crate) mod fake;
 pub mod host;
 mod launch;
 mod memory;
 pub mod modules;
 mod nvml;
 mod process;
+#[cfg_attr(not(test), expect(dead_code, reason = "some faults are for unit tests alone"))]
+pub(crate) mod scripted;
 mod select;
 mod snapshot;
 mod system;

@@ -108,12 +108,12 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::fake::{Fake, at_rate};
+    use crate::device::scripted::{Scripted, at_rate};
     use crate::record::{Attempt, Reading};
 
     /// Whether the next group has to settle, as its sentinel is told.
     fn is_disturbed(state: &State) -> bool {
-        let device = Fake::new(1 << 30, |timed| at_rate(timed, 4000.0));
+        let device = Scripted::new(1 << 30, |timed| at_rate(timed, 4000.0));
         let source = device.allocate(1 << 20).unwrap();
         let aids = Aids::new(&device, 0).unwrap();
         match aids.steady(&device, source.span(), state).unwrap() {

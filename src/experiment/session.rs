@@ -215,12 +215,12 @@ fn give_up(group: &mut Group, error: &DeviceError) {
 mod tests {
     use super::*;
     use crate::device::Snapshot;
-    use crate::device::fake::{Fake, at_rate};
+    use crate::device::scripted::{Scripted, at_rate};
     use crate::experiment::{Scene, Suite, parse_case, plans};
     use crate::record::{Clocks, DeviceKind};
 
     fn session(memory_limit_bytes: u64) -> Session {
-        let device = Fake::new(1 << 40, |timed| at_rate(timed, 4000.0));
+        let device = Scripted::new(1 << 40, |timed| at_rate(timed, 4000.0));
         Session::new(Box::new(device), 1, memory_limit_bytes)
     }
 
@@ -251,7 +251,7 @@ mod tests {
     /// What a group's record holds of a device that NVML tells so about, moment by moment.
     fn seen(mut snapshots: Vec<Snapshot>) -> Group {
         snapshots.reverse();
-        let device = Fake::new(1 << 40, |timed| at_rate(timed, 4000.0))
+        let device = Scripted::new(1 << 40, |timed| at_rate(timed, 4000.0))
             .seen(move || snapshots.pop().expect("NVML is asked twice for a group"));
         let plan = plan("gather_read", "footprint=256MiB");
         Session::new(Box::new(device), 1, 1 << 40).perform(&plan)
@@ -287,7 +287,7 @@ mod tests {
         // The payload's other end is refused, behind an arena that was had.
         let Scene::Uniform(spec) = &plan.scene else { panic!("fragments of one length") };
         let index_bytes = 4 * spec.payload_bytes / spec.fragment_bytes;
-        let device = Fake::new(1 << 40, |timed| at_rate(timed, 4000.0)).refusing(index_bytes);
+        let device = Scripted::new(1 << 40, |timed| at_rate(timed, 4000.0)).refusing(index_bytes);
         let mut session = Session::new(Box::new(device), 1, 1 << 40);
         let group = session.perform(&plan);
         assert_eq!((&group.status, &group.lost), (&Status::Skipped, &None));

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::device::fake::{Fake, Timed, at_rate};
+use crate::device::scripted::{Scripted, Timed, at_rate};
 use crate::device::{Buffer, Device, Interval, Launch, SUM_BYTES};
 use crate::kernel::Access;
 use crate::record::{Group, Reading, Sentinel};
@@ -54,18 +54,18 @@ struct Known {
 }
 
 /// Measures a group that aims at no target, under a sentinel.
-fn watched(device: &Fake, known: Known) -> Group {
+fn watched(device: &Scripted, known: Known) -> Group {
     let arms = Arms::new(device);
     group_of(device, &arms, None, arms.watched_by(known)).1
 }
 
-fn warmed(device: &Fake, target_half_width_ppm: Option<u32>) -> (Measured, Group) {
+fn warmed(device: &Scripted, target_half_width_ppm: Option<u32>) -> (Measured, Group) {
     let arms = Arms::new(device);
     group_of(device, &arms, target_half_width_ppm, Steady::WarmUp(Duration::ZERO))
 }
 
 /// The same with L2 evicted before each launch.
-fn evicted(device: &Fake, known: Known) -> (Measured, Group) {
+fn evicted(device: &Scripted, known: Known) -> (Measured, Group) {
     let arms = Arms::new(device);
     let evict = Some(arms.read(240 * MIB));
     conducted(
@@ -82,7 +82,7 @@ fn evicted(device: &Fake, known: Known) -> (Measured, Group) {
 }
 
 fn group_of(
-    device: &Fake,
+    device: &Scripted,
     arms: &Arms,
     target_half_width_ppm: Option<u32>,
     steady: Steady<'_>,
@@ -96,7 +96,7 @@ fn group_of(
 }
 
 fn conducted(
-    device: &Fake,
+    device: &Scripted,
     arms: &Arms,
     target_half_width_ppm: Option<u32>,
     conduct: Conduct<'_>,
@@ -113,7 +113,7 @@ fn conducted(
 #[test]
 fn each_round_has_its_reasons_and_each_sample_its_clock() {
     let mut asked = 0;
-    let device = Fake::new(1 << 32, |timed| at_rate(timed, 4000.0)).throttled(move || {
+    let device = Scripted::new(1 << 32, |timed| at_rate(timed, 4000.0)).throttled(move || {
         asked += 1;
         Some(asked << 8)
     });
@@ -127,7 +127,7 @@ fn each_round_has_its_reasons_and_each_sample_its_clock() {
 
 #[test]
 fn what_is_never_known_is_no_column() {
-    let device = Fake::new(1 << 32, |timed| match at_rate(timed, 4000.0) {
+    let device = Scripted::new(1 << 32, |timed| match at_rate(timed, 4000.0) {
         Interval::Ns { ns, .. } => Interval::Ns { ns, sm_khz: None },
         void => void,
     });
@@ -140,7 +140,7 @@ fn what_is_never_known_is_no_column() {
 fn an_interval_is_a_millisecond_long_where_32_launches_allow() {
     let seen: Rc<RefCell<Vec<Timed>>> = Rc::default();
     let log = seen.clone();
-    let device = Fake::new(1 << 32, move |timed| {
+    let device = Scripted::new(1 << 32, move |timed| {
         log.borrow_mut().push(timed);
         at_rate(timed, 4096.0)
     });
@@ -163,9 +163,9 @@ fn is_sentinel(timed: Timed) -> bool {
 }
 
 /// A device whose sentinel runs at the rate that the script gives for its n-th interval, from 0.
-fn sentinel_device(mut rate: impl FnMut(usize) -> f64 + 'static) -> Fake {
+fn sentinel_device(mut rate: impl FnMut(usize) -> f64 + 'static) -> Scripted {
     let mut intervals = 0;
-    Fake::new(1 << 32, move |timed| {
+    Scripted::new(1 << 32, move |timed| {
         if !is_sentinel(timed) {
             return at_rate(timed, 4000.0);
         }
@@ -174,7 +174,7 @@ fn sentinel_device(mut rate: impl FnMut(usize) -> f64 + 'static) -> Fake {
     })
 }
 
-fn sentinel_of(device: &Fake, known: Known) -> Sentinel {
+fn sentinel_of(device: &Scripted, known: Known) -> Sentinel {
     watched(device, known).sentinel.unwrap()
 }
 
@@ -234,7 +234,7 @@ fn a_device_that_never_settles_says_so_and_ends() {
 #[test]
 fn clocks_that_differ_are_no_rest() {
     let mut intervals = 0u32;
-    let device = Fake::new(1 << 32, move |timed| {
+    let device = Scripted::new(1 << 32, move |timed| {
         intervals += 1;
         let Interval::Ns { ns, .. } = at_rate(timed, 4000.0) else { return Interval::Void };
         // Rises by 0.4 % a reading, and the time of a read does not care.
@@ -247,11 +247,11 @@ fn clocks_that_differ_are_no_rest() {
 
 /// A device whose sentinel is slower by so many percent each time after the arms had their turn, of
 /// which the first is the calibration; the last holds on. And the launches of its arms.
-fn drifting(slower: &'static [f64]) -> (Fake, Rc<RefCell<u64>>) {
+fn drifting(slower: &'static [f64]) -> (Scripted, Rc<RefCell<u64>>) {
     let (mut turns, mut in_turn) = (0, false);
     let launched = Rc::new(RefCell::new(0));
     let count = launched.clone();
-    let device = Fake::new(1 << 32, move |timed| {
+    let device = Scripted::new(1 << 32, move |timed| {
         if !is_sentinel(timed) {
             *count.borrow_mut() += u64::from(timed.launches);
             in_turn = true;
@@ -299,7 +299,7 @@ fn a_device_that_is_not_where_it_rested_voids_too() {
 
 #[test]
 fn a_sentinel_without_a_reading_says_nothing() {
-    let device = Fake::new(1 << 32, |timed| match is_sentinel(timed) {
+    let device = Scripted::new(1 << 32, |timed| match is_sentinel(timed) {
         true => Interval::Void,
         false => at_rate(timed, 4000.0),
     });
@@ -314,7 +314,7 @@ fn a_sentinel_without_a_reading_says_nothing() {
 fn reads_are_calmed_before_where_other_arms_write() {
     let seen = Rc::new(RefCell::new(Vec::new()));
     let log = seen.clone();
-    let device = Fake::new(1 << 34, move |timed| {
+    let device = Scripted::new(1 << 34, move |timed| {
         if !is_sentinel(timed) {
             log.borrow_mut().push((timed.entry.is_some(), timed.cold));
         }
@@ -340,7 +340,7 @@ fn reads_are_calmed_before_where_other_arms_write() {
 fn evicted_arms_are_cold_and_the_sentinel_is_not() {
     let seen: Rc<RefCell<Vec<Timed>>> = Rc::default();
     let log = seen.clone();
-    let device = Fake::new(1 << 32, move |timed| {
+    let device = Scripted::new(1 << 32, move |timed| {
         log.borrow_mut().push(timed);
         // The half is read at a rate at which 32 launches are no millisecond.
         at_rate(timed, if timed.bytes == 256 * MIB { 40_000.0 } else { 4096.0 })

@@ -84,12 +84,12 @@ fn on_host(device: &dyn Device, launch: &Launch<'_>, launches: u32) -> Result<i6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::fake::Fake;
+    use crate::device::scripted::Scripted;
 
     #[test]
     fn it_takes_what_the_timer_says() {
         let mut ticks = 0;
-        let device = Fake::new(1 << 30, move |timed| {
+        let device = Scripted::new(1 << 30, move |timed| {
             ticks += 1;
             let ns = if timed.bytes == SHORT_BYTES { 2_048 + 32 * (ticks % 3) } else { 1_000_000 };
             Interval::Ns { ns: ns * u64::from(timed.launches), sm_khz: None }
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn void_intervals_are_left_out() {
-        let found = test(&Fake::new(1 << 30, |_| Interval::Void)).unwrap();
+        let found = test(&Scripted::new(1 << 30, |_| Interval::Void)).unwrap();
         assert!(found.short_ns.is_empty() && found.long_ns.is_empty());
     }
 }

@@ -168,14 +168,14 @@ impl<'a> Launch<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::super::Device;
-    use super::super::super::fake::{Fake, at_rate};
+    use super::super::super::scripted::{Scripted, at_rate};
     use super::super::VariedMover;
     use super::*;
     use crate::device::Variant;
 
     /// Why a gather read of such a shape is refused; empty where it is not.
     fn refusal(change: impl Fn(&mut VariedShape), form: EntryForm) -> String {
-        let device = Fake::new(1 << 40, |timed| at_rate(timed, 1.0));
+        let device = Scripted::new(1 << 40, |timed| at_rate(timed, 1.0));
         let buffer = device.allocate(1 << 38).unwrap();
         let all = Some(buffer.span());
         let spans = VariedSpans {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::*;
 use crate::device::Interval;
-use crate::device::fake::{Fake, at_rate};
+use crate::device::scripted::{Scripted, at_rate};
 use crate::experiment::{Suite, plans};
 use crate::record::{DeviceKind, StopReason};
 
@@ -17,14 +17,14 @@ fn ceiling() -> Plan {
     plans.iter().find(wanted).cloned().unwrap()
 }
 
-fn measured(device: Fake, memory_limit_bytes: u64, plan: &Plan) -> Group {
+fn measured(device: Scripted, memory_limit_bytes: u64, plan: &Plan) -> Group {
     let group = Session::new(Box::new(device), 1, memory_limit_bytes).perform(plan);
     assert_eq!(group.lost, None);
     group
 }
 
-fn steady(memory_bytes: u64) -> Fake {
-    Fake::new(memory_bytes, |timed| at_rate(timed, 4000.0))
+fn steady(memory_bytes: u64) -> Scripted {
+    Scripted::new(memory_bytes, |timed| at_rate(timed, 4000.0))
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn memory_that_runs_out_later_ends_the_placements_and_not_the_group() {
 fn a_placement_that_shifts_is_measured_again_on_its_own() {
     // The first sentinel interval after the arms' second turn (after calibration) is slow, once.
     let (turns, in_turn) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
-    let device = Fake::new(64 * GIB, move |timed| {
+    let device = Scripted::new(64 * GIB, move |timed| {
         let is_sentinel = timed.bytes == GIB;
         if !is_sentinel {
             in_turn.set(true);
@@ -108,7 +108,7 @@ fn slow_rounds_of_one_placement_do_not_lengthen_the_next() {
     // of the last.
     let rounds = Rc::new(Cell::new(0));
     let ended = rounds.clone();
-    let device = Fake::new(64 * GIB, move |timed| {
+    let device = Scripted::new(64 * GIB, move |timed| {
         let is_slow = (18..21).contains(&rounds.get());
         match at_rate(timed, 4000.0) {
             Interval::Ns { ns, .. } if is_slow && timed.bytes != GIB => {

@@ -11,10 +11,10 @@ const LOW: u32 = 1_781_999;
 
 /// A device whose second arm has this clock, and whose first arm takes so many times as long, in the
 /// n-th round since it was asked first; and the intervals of its arms after the first round.
-fn clocked(script: impl Fn(u64) -> (Option<u32>, f64) + 'static) -> (Fake, Rc<Cell<u64>>) {
+fn clocked(script: impl Fn(u64) -> (Option<u32>, f64) + 'static) -> (Scripted, Rc<Cell<u64>>) {
     let (rounds, intervals) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
     let (round, count) = (rounds.clone(), intervals.clone());
-    let device = Fake::new(1 << 32, move |timed| {
+    let device = Scripted::new(1 << 32, move |timed| {
         let (sm_khz, times) = script(round.get());
         let slower = if timed.bytes == 512 * MIB { times } else { 1.0 };
         let is_second = timed.bytes == 256 * MIB;
@@ -34,7 +34,7 @@ fn clocked(script: impl Fn(u64) -> (Option<u32>, f64) + 'static) -> (Fake, Rc<Ce
 /// Rounds of the pilot, which come first.
 const PILOT: u64 = 15;
 
-fn aiming(device: &Fake) -> (Measured, Group) {
+fn aiming(device: &Scripted) -> (Measured, Group) {
     let arms = Arms::new(device);
     group_of(device, &arms, Some(5_000), arms.watched_by(at_rest()))
 }
@@ -119,7 +119,7 @@ fn the_pilot_after_a_shift_expects_no_clock() {
     // Once the first attempt has its rounds, the sentinel has shifted and the clock of all is low.
     let rounds = Rc::new(Cell::new(0));
     let ended = rounds.clone();
-    let device = Fake::new(1 << 32, move |timed| {
+    let device = Scripted::new(1 << 32, move |timed| {
         let has_shifted = rounds.get() >= PILOT + 30;
         let rate = if has_shifted && is_sentinel(timed) { 3800.0 } else { 4000.0 };
         match at_rate(timed, rate) {
@@ -149,7 +149,7 @@ fn without_a_clock_nothing_is_slow() {
 #[test]
 fn heat_and_hardware_make_a_round_slow_and_a_power_cap_does_not() {
     let mut round = 0;
-    let device = Fake::new(1 << 32, |timed| at_rate(timed, 4000.0)).throttled(move || {
+    let device = Scripted::new(1 << 32, |timed| at_rate(timed, 4000.0)).throttled(move || {
         round += 1;
         Some(
             [0x4, 0x8, 0x20, 0x40, 0x80]
@@ -166,7 +166,7 @@ fn slow_rounds_of_the_pilot_do_not_set_the_number() {
     // Twelve hot rounds with another ratio, then fifteen that are alike.
     let rounds = Rc::new(Cell::new(0));
     let ended = rounds.clone();
-    let device = Fake::new(1 << 32, move |timed| {
+    let device = Scripted::new(1 << 32, move |timed| {
         let is_other = rounds.get() < 12 && timed.bytes == 512 * MIB;
         at_rate(timed, if is_other { 2500.0 } else { 4000.0 })
     });
@@ -181,7 +181,7 @@ fn slow_rounds_of_the_pilot_do_not_set_the_number() {
 
 #[test]
 fn a_pilot_of_slow_rounds_is_better_than_none() {
-    let device = Fake::new(1 << 32, |timed| at_rate(timed, 4000.0)).throttled(|| Some(0x40));
+    let device = Scripted::new(1 << 32, |timed| at_rate(timed, 4000.0)).throttled(|| Some(0x40));
     let (measured, group) = aiming(&device);
     assert_eq!((group.pilot_rounds, group.stop), (30, Some(StopReason::Target)));
     assert_eq!(measured.samples[0].len(), 60);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Map;
 
 use super::noise::Times;
-use crate::device::fake::{Fake, Timed};
+use crate::device::scripted::{Scripted, Timed};
 use crate::device::{Buffer, Device, Interval, Launch, SUM_BYTES};
 use crate::experiment::{Suite, parse_case};
 use crate::kernel::Access;
@@ -118,12 +118,12 @@ fn group(noise: &Noise, seed: u64, offset: f64) -> (Group, Rc<RefCell<Times>>) {
             Interval::Ns { ns: ns.round() as u64, sm_khz: None }
         }
     };
-    let device = Fake::new(8 << 30, script);
+    let device = Scripted::new(8 << 30, script);
     let measured = measured(&device, seed);
     (recorded(measured), times)
 }
 
-fn measured(device: &Fake, seed: u64) -> Measured {
+fn measured(device: &Scripted, seed: u64) -> Measured {
     let source = device.allocate(SENTINEL_BYTES).expect("there is room");
     let sums = device.allocate(SUM_BYTES).expect("there is room");
     let read = |bytes: u64| read(&source, &sums, bytes);

@@ -1,5 +1,5 @@
-//! A device that does nothing and takes the times that a script tells it: what the order of a
-//! measurement is tested with. Memory is numbers only: what is downloaded is zeros.
+//! A device that does nothing and takes the times that a script tells it: what intervals and the order of
+//! a measurement are tested with. Memory is numbers only: what is downloaded is zeros.
 
 use std::cell::Cell;
 use std::cell::RefCell;
@@ -27,7 +27,7 @@ pub struct Timed {
 type Script = Box<dyn FnMut(Timed) -> Interval>;
 
 /// A scripted device.
-pub struct Fake {
+pub struct Scripted {
     facts: DeviceFacts,
     memory: Rc<Memory>,
     script: RefCell<Script>,
@@ -50,11 +50,11 @@ impl Release for Memory {
     }
 }
 
-impl Fake {
+impl Scripted {
     /// A GPU with this much memory and 60 MiB of L2.
-    pub fn new(memory_bytes: u64, script: impl FnMut(Timed) -> Interval + 'static) -> Fake {
+    pub fn new(memory_bytes: u64, script: impl FnMut(Timed) -> Interval + 'static) -> Scripted {
         let memory = Memory { free: Cell::new(memory_bytes), next: Cell::new(1 << 40) };
-        Fake {
+        Scripted {
             facts: DeviceFacts {
                 memory_bytes,
                 l2_bytes: Some(60 << 20),
@@ -72,23 +72,23 @@ impl Fake {
     }
 
     /// The same with reasons for lowered clocks, asked for round by round.
-    pub fn throttled(self, reasons: impl FnMut() -> Option<u64> + 'static) -> Fake {
-        Fake { reasons: RefCell::new(Box::new(reasons)), ..self }
+    pub fn throttled(self, reasons: impl FnMut() -> Option<u64> + 'static) -> Scripted {
+        Scripted { reasons: RefCell::new(Box::new(reasons)), ..self }
     }
 
     /// The same with what NVML tells, asked for moment by moment.
-    pub fn seen(self, snapshots: impl FnMut() -> Snapshot + 'static) -> Fake {
-        Fake { snapshots: RefCell::new(Box::new(snapshots)), ..self }
+    pub fn seen(self, snapshots: impl FnMut() -> Snapshot + 'static) -> Scripted {
+        Scripted { snapshots: RefCell::new(Box::new(snapshots)), ..self }
     }
 
     /// The same where nothing can be held.
-    pub fn unheld(self) -> Fake {
-        Fake { held: false, ..self }
+    pub fn unheld(self) -> Scripted {
+        Scripted { held: false, ..self }
     }
 
     /// The same with no memory for buffers of this length, though it says that there is.
-    pub fn refusing(self, bytes: u64) -> Fake {
-        Fake { refused_bytes: Some(bytes), ..self }
+    pub fn refusing(self, bytes: u64) -> Scripted {
+        Scripted { refused_bytes: Some(bytes), ..self }
     }
 
     /// The driver's answer to a call that waits for what was launched.
@@ -106,7 +106,7 @@ pub fn at_rate(timed: Timed, bytes_per_ns: f64) -> Interval {
     Interval::Ns { ns: ns.round() as u64, sm_khz: Some(1_980_000) }
 }
 
-impl Device for Fake {
+impl Device for Scripted {
     fn facts(&self) -> &DeviceFacts {
         &self.facts
     }
