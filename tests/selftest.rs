@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use assert_cmd::Command;
-use fragbench::record::Selftest;
 use fragbench::record::journal::Journal;
+use fragbench::record::{Check, CheckKind, Selftest};
 use predicates::prelude::*;
 use predicates::str::contains;
 
@@ -114,8 +114,11 @@ fn kernels_are_compared_with_themselves() {
         )
     };
     assert_eq!(cases, [case("same"), case("moved")]);
-    for (group, placements) in journal.groups.iter().zip([0, 5]) {
+    // Each source is checked before and after; where data are moved, each arm has its own.
+    for (group, (placements, sources)) in journal.groups.iter().zip([(0, 2), (5, 20)]) {
         assert!(group.is_verified(), "{:?}", group.reason);
+        let is_source = |check: &&Check| check.kind == CheckKind::Source;
+        assert_eq!(group.checks.iter().filter(is_source).count(), sources);
         assert_eq!((group.arms.len(), group.placements.len()), (2, placements));
     }
     let csv = fragbench(folder.path(), &["export", "x.jsonl"]).assert().success();
