@@ -120,7 +120,7 @@ pub struct Row {
     /// What to keep in mind about the figures.
     #[serde(serialize_with = "joined")]
     pub flags: BTreeSet<Flag>,
-    /// How often the buffers were placed; ceilings only.
+    /// How often the buffers were placed, where they were placed anew.
     pub placements: Option<u64>,
     /// The lowest median of one placement.
     #[serde(serialize_with = "six_digits")]

@@ -167,43 +167,29 @@ impl Reader<'_> {
             return Err(self.bad_line(line, "no JSON object"));
         };
         self.unseal(line, &mut object, is_sealed)?;
-        match object.get("type").and_then(Value::as_str) {
-            None => Err(self.bad_line(line, "it does not say its `type`")),
+        let kind = object.get("type").and_then(Value::as_str).map(str::to_owned);
+        match kind.as_deref() {
+            None => return Err(self.bad_line(line, "it does not say its `type`")),
             Some("run") => {
-                Err(self.bad_line(line, "a second run begins here, and a journal holds one"))
+                return Err(
+                    self.bad_line(line, "a second run begins here, and a journal holds one")
+                );
             }
-            Some("group") => {
-                object.remove("type");
-                journal.groups.push(self.record(line, object)?);
-                Ok(())
-            }
-            Some("selftest") => {
-                object.remove("type");
-                journal.selftests.push(self.record(line, object)?);
-                Ok(())
-            }
-            Some("coverage") => {
-                object.remove("type");
-                journal.coverages.push(self.record(line, object)?);
-                Ok(())
-            }
-            Some("clock") => {
-                object.remove("type");
-                journal.clocks.push(self.record(line, object)?);
-                Ok(())
-            }
-            Some(_) => {
-                journal.unknown.push(Value::Object(object));
-                Ok(())
-            }
+            Some("group") => journal.groups.push(self.record(line, object)?),
+            Some("selftest") => journal.selftests.push(self.record(line, object)?),
+            Some("coverage") => journal.coverages.push(self.record(line, object)?),
+            Some("clock") => journal.clocks.push(self.record(line, object)?),
+            Some(_) => journal.unknown.push(Value::Object(object)),
         }
+        Ok(())
     }
 
     fn record<T: DeserializeOwned>(
         &self,
         line: &Line,
-        object: Map<String, Value>,
+        mut object: Map<String, Value>,
     ) -> Result<T, JournalError> {
+        object.remove("type");
         serde_json::from_value(Value::Object(object))
             .map_err(|error| self.bad_line(line, error.to_string()))
     }
