@@ -30,6 +30,8 @@ pub use snapshot::Snapshot;
 pub use system::Surroundings;
 pub use varied::{VariedEntry, VariedMover, VariedShape, VariedSpans};
 
+use std::time::Duration;
+
 use crate::record::DeviceFacts;
 
 /// How long a timed interval took.
@@ -136,6 +138,12 @@ pub trait Device {
     /// Whether launches are queued behind a hold while an interval is prepared (always on the
     /// host, where nothing is queued).
     fn is_held(&self) -> bool;
+
+    /// How long the host has waited so far for timed intervals to end, after all of each was queued;
+    /// none where nothing is queued and a launch runs on the host itself.
+    fn waited(&self) -> Option<Duration> {
+        None
+    }
 
     /// Queues a kernel that stores to an illegal address, and does not wait for it: some later call
     /// gives the error, as after a fault in a measured kernel, and the device is lost to the process.

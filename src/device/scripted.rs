@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use super::launch::Work;
 use super::memory::Release;
@@ -37,6 +38,8 @@ pub struct Scripted {
     refused_bytes: Option<u64>,
     cold: Cell<bool>,
     faulted: Cell<bool>,
+    /// The time that the script took for intervals.
+    waited: Cell<Duration>,
 }
 
 struct Memory {
@@ -68,6 +71,7 @@ impl Scripted {
             refused_bytes: None,
             cold: Cell::new(false),
             faulted: Cell::new(false),
+            waited: Cell::new(Duration::ZERO),
         }
     }
 
@@ -160,7 +164,14 @@ impl Device for Scripted {
             Work::DriverCopy { bytes, .. } => (None, bytes),
         };
         let cold = self.cold.replace(false);
-        Ok((self.script.borrow_mut())(Timed { entry, bytes, launches, cold }))
+        let begin = Instant::now();
+        let interval = (self.script.borrow_mut())(Timed { entry, bytes, launches, cold });
+        self.waited.set(self.waited.get() + begin.elapsed());
+        Ok(interval)
+    }
+
+    fn waited(&self) -> Option<Duration> {
+        Some(self.waited.get())
     }
 
     fn has(&self, _entry: Entry) -> bool {

@@ -118,6 +118,7 @@ fn merge(group: &mut Group, part: Group, placement: u32) {
     own.wait_ns += new.wait_ns;
     own.timed_ns += new.timed_ns;
     own.intervals += new.intervals;
+    own.host_ns += new.host_ns;
     if part.status != Status::Ok {
         (group.status, group.reason) = (part.status, part.reason);
     }

@@ -90,6 +90,7 @@ pub struct Measured {
     waited: Duration,
     timed_ns: u64,
     intervals: u64,
+    host_ns: u64,
 }
 
 impl Measured {
@@ -107,6 +108,7 @@ impl Measured {
         group.phases.measure_ns = group.phases.measure_ns.saturating_sub(waited_ns);
         group.phases.timed_ns += self.timed_ns;
         group.phases.intervals += self.intervals;
+        group.phases.host_ns += self.host_ns;
     }
 
     /// Takes over what an attempt gave. Samples that the hold spoiled count in every attempt.
@@ -175,6 +177,7 @@ pub fn measure(
     }
     measured.waited += rounds.paused;
     (measured.timed_ns, measured.intervals) = (rounds.timed_ns, rounds.intervals);
+    measured.host_ns = rounds.host_ns;
     measured.launches = rounds.launched;
     measured.last_arm = rounds.last_arm;
     Ok(measured)

@@ -75,6 +75,10 @@ pub(super) struct Rounds<'a> {
     /// What lay within intervals, in nanoseconds, and how many these were.
     pub timed_ns: u64,
     pub intervals: u64,
+    /// What the host took for them while the device did not keep it waiting, in nanoseconds: queueing
+    /// what runs before an interval and in it, reading its time, reading NVML's reasons after a round.
+    /// 0 where nothing is queued.
+    pub host_ns: u64,
 }
 
 /// Rounds that were taken.
@@ -163,6 +167,7 @@ impl<'a> Rounds<'a> {
             paused: Duration::ZERO,
             timed_ns: 0,
             intervals: 0,
+            host_ns: 0,
         }
     }
 
@@ -205,6 +210,7 @@ impl<'a> Rounds<'a> {
     }
 
     fn time(&mut self, arm: usize) -> Result<Interval, DeviceError> {
+        let (begin, waited) = (Instant::now(), self.device.waited());
         self.launched[arm] += u64::from(self.launches[arm]);
         self.last_arm = arm;
         let (launch, launches) = (&self.arms[arm], self.launches[arm]);
@@ -216,10 +222,17 @@ impl<'a> Rounds<'a> {
             None => self.device.time(launch, launches),
         }?;
         self.intervals += 1;
+        let waited = waited.zip(self.device.waited()).map(|(before, after)| after - before);
+        self.count_host(waited.map(|waited| begin.elapsed().saturating_sub(waited)));
         if let Interval::Ns { ns, .. } = interval {
             self.timed_ns = self.timed_ns.saturating_add(ns);
         }
         Ok(interval)
+    }
+
+    fn count_host(&mut self, spent: Option<Duration>) {
+        let ns = spent.map_or(0, |spent| spent.as_nanos() as u64);
+        self.host_ns = self.host_ns.saturating_add(ns);
     }
 
     /// Takes rounds until the quota is met; slow ones are kept and taken again. Whether that is done
@@ -232,7 +245,9 @@ impl<'a> Rounds<'a> {
                 self.pause()?;
             }
             let times = self.round()?;
+            let begin = Instant::now();
             let reasons = self.device.throttle_reasons();
+            self.count_host(self.device.waited().map(|_| begin.elapsed()));
             let clocks = times.iter().map(|time| time.and_then(|(_, _, sm_khz)| sm_khz));
             self.is_slow = self.floors.is_slow(clocks, reasons);
             good += u32::from(!self.is_slow);
@@ -263,13 +278,13 @@ impl<'a> Rounds<'a> {
         let Some(left) = self.pauses.most.checked_sub(1) else { return Ok(()) };
         self.pauses.most = left;
         let begin = Instant::now();
-        let counted = (self.timed_ns, self.intervals);
+        let counted = (self.timed_ns, self.intervals, self.host_ns);
         sleep(self.pauses.length);
         for arm in 0..self.arms.len() {
             self.time(arm)?;
         }
         // They belong to the pause.
-        (self.timed_ns, self.intervals) = counted;
+        (self.timed_ns, self.intervals, self.host_ns) = counted;
         self.paused += begin.elapsed();
         Ok(())
     }

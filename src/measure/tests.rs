@@ -2,13 +2,14 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::*;
 use crate::device::scripted::{Scripted, Timed, at_rate};
 use crate::device::{Buffer, Device, Interval, Launch, SUM_BYTES};
 use crate::kernel::Access;
-use crate::record::{Group, Reading, Sentinel};
+use crate::record::{Group, Phases, Reading, Sentinel};
 use crate::summary::fixture::Shape;
 
 mod slow;
@@ -123,6 +124,27 @@ fn each_round_has_its_reasons_and_each_sample_its_clock() {
     for samples in &measured.samples {
         assert_eq!(samples.sm_khz, [Some(1_980_000); 30]);
     }
+}
+
+#[test]
+fn the_hosts_time_is_what_it_does_not_wait() {
+    const NAP: Duration = Duration::from_millis(1);
+    let device = Scripted::new(1 << 32, |timed| {
+        sleep(NAP);
+        at_rate(timed, 4000.0)
+    });
+    let device = device.throttled(|| {
+        sleep(NAP);
+        None
+    });
+    let begin = Instant::now();
+    let (_, group) = warmed(&device, Some(5_000));
+    let wall = begin.elapsed();
+    let Phases { host_ns, intervals, .. } = group.phases;
+    // Reasons are read after each of 45 rounds: the pilot's and the reported ones.
+    let (least, most) = (45 * NAP, wall - intervals as u32 * NAP);
+    let host = Duration::from_nanos(host_ns);
+    assert!((least..=most).contains(&host), "{least:?} {host:?} {most:?}");
 }
 
 #[test]

@@ -303,6 +303,11 @@ pub struct Phases {
     /// How many intervals those are.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub intervals: u64,
+    /// Of `measure_ns`, what the host took for them while the device did not keep it waiting: queueing
+    /// what runs before an interval and in it, reading its time, reading NVML's reasons after a round.
+    /// Absent where a launch runs on the host itself.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub host_ns: u64,
 }
 
 fn is_zero(count: &u64) -> bool {

@@ -56,7 +56,10 @@ fn spent(times: &Times) -> Option<String> {
     let seconds = times.total_ns() as f64 / 1e9;
     let beside = times.beside_interval_ns().map_or_else(String::new, |ns| {
         let (us, intervals) = (ns as f64 / 1e3, times.intervals);
-        format!(" Beside each of {intervals} timed intervals {us:.0} us went by.")
+        let host = times.host_interval_ns().map_or_else(String::new, |ns| {
+            format!("; the host took {:.0} us for each", ns as f64 / 1e3)
+        });
+        format!(" Beside each of {intervals} timed intervals {us:.0} us went by{host}.")
     });
     (!shares.is_empty())
         .then(|| format!("Time: {seconds:.1} s in groups: {}.{beside}", shares.join(", ")))

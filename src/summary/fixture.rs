@@ -166,6 +166,9 @@ fn spend_a_second(group: &mut Group) {
     group.phases.prepare_ns = 310_000_000;
     group.phases.verify_ns = 90_000_000;
     group.phases.measure_ns = 600_000_000;
+    group.phases.timed_ns = 560_000_000;
+    group.phases.intervals = 400;
+    group.phases.host_ns = 12_000_000;
 }
 
 /// The group with its rounds spread evenly over so many placements of its buffers.

@@ -21,6 +21,9 @@ pub struct Times {
     pub parts_ns: Vec<(&'static str, u64)>,
     /// Timed intervals, those of pilots and calibrations included; 0 where it was not recorded.
     pub intervals: u64,
+    /// What the host took for them while the device did not keep it waiting; 0 where it was not
+    /// recorded.
+    pub host_ns: u64,
 }
 
 impl Times {
@@ -31,7 +34,8 @@ impl Times {
         };
         let parts = PARTS.iter().map(|&(name, part)| (name, sum(part)));
         let parts_ns = parts.filter(|(name, ns)| *name != "timed" || *ns > 0).collect();
-        Times { parts_ns, intervals: sum(|phases| phases.intervals) }
+        let (intervals, host_ns) = (sum(|phases| phases.intervals), sum(|phases| phases.host_ns));
+        Times { parts_ns, intervals, host_ns }
     }
 
     /// What was spent beside each timed interval, by the host and on what is launched without being
@@ -39,6 +43,12 @@ impl Times {
     pub fn beside_interval_ns(&self) -> Option<u64> {
         let measuring = self.parts_ns.iter().find(|(name, _)| *name == "measuring");
         measuring.and_then(|(_, ns)| ns.checked_div(self.intervals))
+    }
+
+    /// What the host took for each timed interval while the device did not keep it waiting, in
+    /// nanoseconds; none where it was not recorded.
+    pub fn host_interval_ns(&self) -> Option<u64> {
+        self.host_ns.checked_div(self.intervals).filter(|_| self.host_ns > 0)
     }
 
     /// All parts together, in nanoseconds.
@@ -84,11 +94,14 @@ mod tests {
     #[test]
     fn what_was_timed_is_told_apart_where_it_is_known() {
         let mut group = group(100, 30, 600);
-        assert_eq!(Times::of(std::slice::from_ref(&group)).beside_interval_ns(), None);
+        let times = Times::of(std::slice::from_ref(&group));
+        assert_eq!((times.beside_interval_ns(), times.host_interval_ns()), (None, None));
         (group.phases.timed_ns, group.phases.intervals) = (400, 8);
+        group.phases.host_ns = 80;
         let times = Times::of(&[group.clone(), group]);
         assert_eq!(times.parts_ns[..2], [("timed", 800), ("measuring", 400)]);
         assert_eq!((times.total_ns(), times.beside_interval_ns()), (1460, Some(25)));
+        assert_eq!(times.host_interval_ns(), Some(10));
     }
 
     #[test]

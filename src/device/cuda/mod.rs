@@ -9,6 +9,7 @@ mod timer;
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::rc::Rc;
+use std::time::Duration;
 
 use cudarc::driver::{result, sys};
 
@@ -256,6 +257,10 @@ impl Device for Cuda {
 
     fn is_held(&self) -> bool {
         self.timer.is_held()
+    }
+
+    fn waited(&self) -> Option<Duration> {
+        Some(self.timer.waited())
     }
 
     fn inject_fault(&self) -> Result<(), DeviceError> {

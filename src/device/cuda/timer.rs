@@ -1,6 +1,7 @@
 //! Timing on a stream: hold, stamp, events around what is timed, stamp, release, wait.
 
 use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 use super::hold::{Holder, TIMEOUT_NS, TRIAL_TIMEOUT_NS};
 use super::stamp::{Stamps, Ticks};
@@ -25,6 +26,7 @@ pub(super) struct Timer {
     /// A start and a stop event for each launch of a cold interval.
     events: Vec<[Event; 2]>,
     held: Cell<bool>,
+    waited: Cell<Duration>,
 }
 
 /// What one hold gave.
@@ -43,12 +45,18 @@ impl Timer {
             stamps: Stamps::create(kernels.stamp)?,
             events: (0..MOST_COLD).map(|_| pair()).collect::<Result<_, DeviceError>>()?,
             held: Cell::new(false),
+            waited: Cell::new(Duration::ZERO),
         })
     }
 
     /// Whether launches are queued behind a hold.
     pub fn is_held(&self) -> bool {
         self.held.get()
+    }
+
+    /// How long the host has waited for intervals to end.
+    pub fn waited(&self) -> Duration {
+        self.waited.get()
     }
 
     /// Finds out whether a launch that is queued behind a hold returns before the hold ends. It does
@@ -121,7 +129,9 @@ impl Timer {
         self.stamps.queue_end(stream)?;
         let was_held = hold.is_some();
         drop(hold);
+        let queued = Instant::now();
         stream.synchronize()?;
+        self.waited.set(self.waited.get() + queued.elapsed());
         if was_held && self.holder.gave_up() {
             return Ok(None);
         }
