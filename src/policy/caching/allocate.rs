@@ -28,9 +28,10 @@ impl<S: Source> Caching<S> {
     ///
     /// # Errors
     ///
-    /// [`PolicyError::OutOfMemory`] where the source has nothing even after the cache was released,
-    /// [`PolicyError::Size`] from [`LIMIT_BYTES`] on, [`PolicyError::Source`] where the source fails
-    /// otherwise.
+    /// [`PolicyError::OutOfMemory`] where the source has nothing even after the cache was released
+    /// (which [`Config::releases_cache_on_failure`](super::Config::releases_cache_on_failure)
+    /// switches off), [`PolicyError::Size`] from [`LIMIT_BYTES`] on, [`PolicyError::Source`] where
+    /// the source fails otherwise.
     pub fn allocate_in(
         &mut self,
         pools: PoolId,
@@ -99,13 +100,16 @@ impl<S: Source> Caching<S> {
     }
 
     /// Looks for memory where no free block fits: from the source, and once more after each way of
-    /// giving something back.
+    /// giving something back, where these are not switched off.
     fn find_elsewhere(&mut self, request: &Request) -> Result<Option<Id>, SourceError> {
         if let Some(garbage_bytes) = self.garbage_bytes {
             self.collect_garbage(garbage_bytes)?;
         }
         if let Some(id) = self.take_new(request)? {
             return Ok(Some(id));
+        }
+        if !self.config.releases_cache_on_failure {
+            return Ok(None);
         }
         if self.release_oversize(request)?
             && let Some(id) = self.take_new(request)?

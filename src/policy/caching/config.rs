@@ -69,6 +69,8 @@ pub struct WithoutEffect {
 
 /// The settings of PyTorch's caching allocator (2.15): read from the text of `PYTORCH_ALLOC_CONF`
 /// or `PYTORCH_CUDA_ALLOC_CONF` with [`parse`](str::parse), printed as a text that reads the same.
+/// [`releases_cache_on_failure`](Self::releases_cache_on_failure) is none of PyTorch's, and in no
+/// text.
 ///
 /// ```
 /// use fragbench::policy::caching::Config;
@@ -105,6 +107,10 @@ pub struct Config {
     /// `per_process_memory_fraction`: the share of the device's memory that may be taken; `None`
     /// allows all.
     pub memory_fraction: Option<Share>,
+    /// Whether the cache goes back to the source, and the source is asked once more, before a
+    /// request fails. PyTorch does so. Without it a request that neither the cache nor the source
+    /// can serve fails at once, and what is cached stays: what fragmentation alone costs.
+    pub releases_cache_on_failure: bool,
     /// Settings that were given and change nothing in any configuration;
     /// [`without_effect`](Self::without_effect) tells these and others.
     pub inert: Vec<WithoutEffect>,
@@ -121,6 +127,7 @@ impl Default for Config {
             expandable_segments: false,
             expandable_segments_reserve: None,
             memory_fraction: None,
+            releases_cache_on_failure: true,
             inert: Vec::new(),
         }
     }

@@ -65,8 +65,8 @@ impl PoolId {
 
 /// The caching allocator.
 ///
-/// An allocation that fails has released the cache before, as PyTorch does; live blocks are as they
-/// were.
+/// An allocation that fails has released the cache before, as PyTorch does, unless
+/// [`Config::releases_cache_on_failure`] is switched off; live blocks are as they were.
 ///
 /// ```
 /// # use fragbench::policy::{PolicyError, Source};

@@ -43,6 +43,7 @@ fn every_key_is_read() {
             expandable_segments_reserve: Share::new(0.25).map(Reserve::Share),
             memory_fraction: Share::new(0.9),
             inert: Vec::new(),
+            releases_cache_on_failure: true,
         }
     );
     assert_eq!(parse("per_process_memory_fraction:1.0").memory_fraction, None);
@@ -243,6 +244,14 @@ fn shares_are_exact() {
     assert_eq!(Share::new(f64::NAN), None);
 }
 
+/// PyTorch has no such setting, so its text has none.
+#[test]
+fn what_is_no_setting_of_pytorch_is_in_no_text() {
+    let keeps = Config { releases_cache_on_failure: false, ..Config::default() };
+    assert_eq!(keeps.to_string(), Config::default().to_string());
+    assert!("releases_cache_on_failure:False".parse::<Config>().is_err());
+}
+
 /// Any settings that act.
 fn any_config() -> impl Strategy<Value = Config> {
     let share = || prop::option::of((1..1_000_000_000u32).prop_map(Share));
@@ -269,6 +278,8 @@ fn any_config() -> impl Strategy<Value = Config> {
             expandable_segments_reserve: reserve,
             memory_fraction: fraction,
             inert: Vec::new(),
+            // No text holds it.
+            releases_cache_on_failure: true,
         },
     )
 }

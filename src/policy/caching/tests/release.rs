@@ -41,6 +41,53 @@ fn memory_is_out_and_comes_back() {
     check(&allocator);
 }
 
+/// Three segments of 20 MiB are cached in a full source.
+#[test]
+fn a_cache_that_is_kept_serves_nothing_else() {
+    let allocator = |releases_cache_on_failure| {
+        let config = Config { releases_cache_on_failure, ..Config::default() };
+        let source = SimulatedSource::new(60 * MIB, 2 * MIB, Placement::Contiguous).unwrap();
+        let mut allocator = Caching::new(config, source).unwrap();
+        let blocks = fill(&mut allocator, 6, 9 * MIB);
+        free_all(&mut allocator, blocks);
+        assert_eq!((holes(&allocator), reserved(&allocator)), (vec![20 * MIB; 3], 60 * MIB));
+        allocator
+    };
+    let mut releases = allocator(true);
+    assert_eq!(releases.allocate(30 * MIB).map(|block| block.rounded_bytes), Ok(30 * MIB));
+    assert_eq!(reserved(&releases), 30 * MIB);
+    check(&releases);
+
+    let mut keeps = allocator(false);
+    let segments = keeps.segments();
+    assert_eq!(keeps.allocate(30 * MIB), out_of_memory(30 * MIB, 60 * MIB));
+    assert_eq!(keeps.segments(), segments);
+    let statistics = keeps.statistics();
+    assert_eq!((statistics.ooms, statistics.alloc_retries), (1, 0));
+    assert_eq!((statistics.synchronizations, statistics.device_frees), (0, 0));
+    check(&keeps);
+    // What fits the cache is served, and what is asked for goes back as ever.
+    let block = keeps.allocate(20 * MIB).unwrap();
+    keeps.free(block.address).unwrap();
+    assert_eq!(keeps.release_unused(), Ok(60 * MIB));
+    assert!(keeps.allocate(30 * MIB).is_ok());
+    check(&keeps);
+}
+
+/// Blocks that are not split are not given up either.
+#[test]
+fn oversize_blocks_are_kept_with_the_cache() {
+    let config: Config = "max_split_size_mb:32".parse().unwrap();
+    let config = Config { releases_cache_on_failure: false, ..config };
+    let source = SimulatedSource::new(100 * MIB, 2 * MIB, Placement::Contiguous).unwrap();
+    let mut allocator = Caching::new(config, source).unwrap();
+    let block = allocator.allocate(64 * MIB).unwrap();
+    allocator.free(block.address).unwrap();
+    assert_eq!(allocator.allocate(40 * MIB), out_of_memory(40 * MIB, 64 * MIB));
+    assert_eq!(holes(&allocator), [64 * MIB]);
+    check(&allocator);
+}
+
 /// Parts of a segment in use are fragmentation: they cannot go back.
 #[test]
 fn a_segment_in_use_stays_whole() {
