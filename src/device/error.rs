@@ -90,6 +90,14 @@ pub enum DeviceError {
         "this build has no kernels for the host: it was built without a C++ compiler; install one and build again"
     )]
     NoHostKernels,
+    /// The device has not this allocator.
+    #[error("the device offers no allocator `{allocator}`: {why}")]
+    NoAllocator {
+        /// The allocator.
+        allocator: &'static str,
+        /// Why not, and what to do.
+        why: String,
+    },
     /// A call of the driver failed.
     #[error("{call} failed with {code}")]
     Call {

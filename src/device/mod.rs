@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code)]
 
+mod allocator;
 pub mod bindings;
 pub mod cuda;
 mod entry;
@@ -20,6 +21,7 @@ mod snapshot;
 mod system;
 mod varied;
 
+pub use allocator::{Chunk, DeviceAllocator, UnknownAllocator};
 pub use entry::{Entry, Movement, Mover, SPARSE_STRIDE_BYTES, Variant};
 pub use error::DeviceError;
 pub use launch::{Launch, SUM_BYTES, Shape, Spans};
@@ -32,6 +34,7 @@ pub use varied::{VariedEntry, VariedMover, VariedShape, VariedSpans};
 
 use std::time::Duration;
 
+use crate::policy::Policy;
 use crate::record::DeviceFacts;
 
 /// How long a timed interval took.
@@ -156,6 +159,16 @@ pub trait Device {
         Err(DeviceError::Refused { entry: "fault", what })
     }
 
+    /// An allocator of the device itself, holding nothing yet. It may be used on any thread, and may
+    /// outlive the device.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::NoAllocator`] where the device has it not, or whatever the driver says.
+    fn allocator(&self, which: DeviceAllocator) -> Result<Box<dyn Policy>, DeviceError> {
+        Err(no_allocator(which.name()))
+    }
+
     /// What NVML tells about the device now. Takes up to some milliseconds: not to be called between
     /// the intervals of a round.
     fn snapshot(&self) -> Snapshot;
@@ -164,6 +177,13 @@ pub trait Device {
     fn throttle_reasons(&self) -> Option<u64> {
         self.snapshot().throttle_reasons
     }
+}
+
+/// What a device says that has no allocators of its own.
+fn no_allocator(allocator: &'static str) -> DeviceError {
+    let why = "only CUDA devices have allocators of their own; name one with --device cuda:0, or \
+               measure a policy instead";
+    DeviceError::NoAllocator { allocator, why: why.to_owned() }
 }
 
 /// Facts of every device that can be used here, the host last; an error where a driver is there
