@@ -149,8 +149,8 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::device::Device;
     use crate::device::scripted::{Scripted, at_rate};
+    use crate::device::{Device, DeviceError};
     use crate::record::size;
 
     #[test]
@@ -163,6 +163,8 @@ mod tests {
             assert!(said.starts_with(&begin), "{said}");
             assert!(said.contains("--device cuda:0"), "{said}");
         }
+        let refused = device.vmm_source(2 << 20).err();
+        assert!(matches!(refused, Some(DeviceError::NoAllocator { allocator: "vmm", .. })));
     }
 
     #[test]

@@ -169,6 +169,18 @@ pub trait Device {
         Err(no_allocator(which.name()))
     }
 
+    /// The device's virtual memory as a source for policies, holding nothing yet; memory lies under
+    /// its addresses in pieces of `piece_bytes`, whole granules of the driver.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::NoAllocator`] where the device has none or the pieces are no whole granules, or
+    /// whatever the driver says.
+    fn vmm_source(&self, piece_bytes: u64) -> Result<cuda::VmmSource, DeviceError> {
+        let _ = piece_bytes;
+        Err(no_allocator("vmm"))
+    }
+
     /// What NVML tells about the device now. Takes up to some milliseconds: not to be called between
     /// the intervals of a round.
     fn snapshot(&self) -> Snapshot;

@@ -1,5 +1,6 @@
 //! A CUDA device, through the driver API.
 
+mod allocator;
 mod driver;
 mod hold;
 mod stamp;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use cudarc::driver::{result, sys};
 
+pub use allocator::VmmSource;
 pub use driver::list;
 use driver::{Check, cuda_version};
 use stream::Stream;
@@ -23,7 +25,11 @@ use super::launch::{Task, Work};
 use super::memory::Release;
 use super::modules::{self, Module};
 use super::nvml::Monitor;
-use super::{Buffer, Device, DeviceError, Entry, Interval, Launch, Mover, Snapshot, Span, Variant};
+use super::{
+    Buffer, Device, DeviceAllocator, DeviceError, Entry, Interval, Launch, Mover, Snapshot, Span,
+    Variant,
+};
+use crate::policy::Policy;
 use crate::record::DeviceFacts;
 
 /// The oldest devices that are measured: Turing.
@@ -48,6 +54,7 @@ pub struct Cuda {
     stream: Stream,
     timer: Timer,
     memory: Rc<dyn Release>,
+    ordinal: u32,
     // Last, so that it is released after everything that lives in it.
     _context: Context,
 }
@@ -115,6 +122,7 @@ impl Cuda {
         let owner = Context(device);
         // SAFETY: the context was just retained and lives as long as `owner`.
         unsafe { result::ctx::set_current(context) }.check("cuCtxSetCurrent")?;
+        allocator::forget_thread();
         if let Some(monitor) = &mut monitor {
             monitor.know_own(others.as_ref());
         }
@@ -131,6 +139,7 @@ impl Cuda {
             stream: Stream::create()?,
             timer: Timer::create(control)?,
             memory: Rc::new(Plain),
+            ordinal,
             _context: owner,
         };
         cuda.try_hold()?;
@@ -268,6 +277,14 @@ impl Device for Cuda {
         let function = get_function(load(&modules::FAULT)?, "fault")?;
         let task = b::fragment_task { destination: ILLEGAL_ADDRESS, ..b::fragment_task::default() };
         launch_task(function, 1, 1, &self.stream, &task)
+    }
+
+    fn allocator(&self, which: DeviceAllocator) -> Result<Box<dyn Policy>, DeviceError> {
+        allocator::create(which, self.ordinal)
+    }
+
+    fn vmm_source(&self, piece_bytes: u64) -> Result<VmmSource, DeviceError> {
+        VmmSource::create(self.ordinal, piece_bytes)
     }
 
     fn snapshot(&self) -> Snapshot {
