@@ -4,6 +4,7 @@
 //! for is *requested*, what its block takes *rounded*, what the policy holds of the source
 //! *reserved*; free ranges inside what is reserved are *holes*.
 
+mod adaptor;
 mod address_map;
 mod best_fit;
 mod buddy;
@@ -29,6 +30,7 @@ mod spacing;
 mod tests;
 mod tree;
 
+pub use adaptor::{AsSource, Counted, Counts, GranuleError, Limited, Logged};
 pub use best_fit::BestFit;
 pub use buddy::Buddy;
 pub use coalescing::Coalescing;

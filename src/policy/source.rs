@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use super::PolicyError;
+
 /// A range of addresses that a source has handed out, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Region {
@@ -45,6 +47,17 @@ pub enum SourceError {
         /// What they would have to be.
         what: &'static str,
     },
+    /// An allocator gave a block that no region begins with; it has it back.
+    #[error("a block at {address:#x} begins at no multiple of the granule of {granule_bytes} B")]
+    Misaligned {
+        /// First address of the block.
+        address: u64,
+        /// The granule that regions begin at multiples of.
+        granule_bytes: u64,
+    },
+    /// The allocator that it stands on refused otherwise than for want of memory.
+    #[error("the allocator below refused: {0}")]
+    Allocator(Box<PolicyError>),
     /// The device said something else.
     #[error("{0}")]
     Device(String),
