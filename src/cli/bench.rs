@@ -50,6 +50,7 @@ impl Bench {
         ];
         let limit = self.selection.memory_limit_bytes;
         arguments.extend(limit.map(|bytes| format!("--memory-limit={bytes}")));
+        arguments.extend(self.selection.allow_fill.then(|| "--allow-fill".to_owned()));
         let mut worker =
             Worker::start(&arguments, &device::environment()).map_err(Failure::request)?;
         let first = worker.receive(OPENING, &|| self.interrupted.load(Ordering::SeqCst));

@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         match is_selftest(&journal) {
             true => selftests.push(journal),
-            false => runs.push(Summary::of(journal.run, &journal.groups)),
+            false => runs.push(Summary::of_entries(journal.run.clone(), journal.into_entries())),
         }
     }
     if matches!(arguments.format, Format::Csv | Format::Json) {

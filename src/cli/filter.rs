@@ -3,12 +3,12 @@
 use globset::{Glob, GlobMatcher};
 
 use super::Failure;
-use crate::experiment::Plan;
+use crate::experiment::Case;
 use crate::record::Experiment;
 
-/// The plans that the experiments and globs select, in their order. A group is selected whole: its
+/// The cases that the experiments and globs select, in their order. A group is selected whole: its
 /// baselines are arms of it.
-pub fn select(plans: Vec<Plan>, only: &[String], filters: &[String]) -> Result<Vec<Plan>, Failure> {
+pub fn select(cases: Vec<Case>, only: &[String], filters: &[String]) -> Result<Vec<Case>, Failure> {
     for name in only {
         if !Experiment::KNOWN.iter().any(|known| known.as_str() == name) {
             let known: Vec<&str> = Experiment::KNOWN.iter().map(Experiment::as_str).collect();
@@ -20,16 +20,16 @@ pub fn select(plans: Vec<Plan>, only: &[String], filters: &[String]) -> Result<V
     }
     let globs = filters.iter().map(|text| glob(text)).collect::<Result<Vec<_>, _>>()?;
     for (glob, text) in globs.iter().zip(filters) {
-        if !plans.iter().any(|plan| glob.is_match(plan.case())) {
-            return Err(Failure::request(nothing_matches(text, &plans)));
+        if !cases.iter().any(|case| glob.is_match(case.id())) {
+            return Err(Failure::request(nothing_matches(text, &cases)));
         }
     }
-    let selected = |plan: &Plan| {
-        let experiment = plan.experiment.as_str();
-        (only.is_empty() || only.iter().any(|name| name == experiment))
-            && (globs.is_empty() || globs.iter().any(|glob| glob.is_match(plan.case())))
+    let selected = |case: &Case| {
+        let experiment = case.experiment();
+        (only.is_empty() || only.iter().any(|name| name == experiment.as_str()))
+            && (globs.is_empty() || globs.iter().any(|glob| glob.is_match(case.id())))
     };
-    Ok(plans.into_iter().filter(selected).collect())
+    Ok(cases.into_iter().filter(selected).collect())
 }
 
 /// The matcher of a `--filter`.
@@ -40,10 +40,10 @@ pub fn glob(text: &str) -> Result<GlobMatcher, Failure> {
 }
 
 /// A sentence with the cases nearest to what was asked for.
-fn nothing_matches(text: &str, plans: &[Plan]) -> String {
+fn nothing_matches(text: &str, cases: &[Case]) -> String {
     format!(
         "--filter `{text}` matches no case: near it are {} (a filter has to match a whole case id, so begin and end it with *; see `fragbench run --list`)",
-        nearest(text, plans.iter().map(Plan::case).collect())
+        nearest(text, cases.iter().map(Case::id).collect())
     )
 }
 
@@ -65,20 +65,20 @@ pub fn nearest(text: &str, mut names: Vec<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Suite, plans};
+    use crate::experiment::{Suite, cases};
     use crate::record::DeviceKind;
 
     #[test]
     fn globs_cross_slashes_and_select_whole_groups() {
-        let all = plans(Suite::Quick, &DeviceKind::Cuda);
+        let all = cases(Suite::Quick, &DeviceKind::Cuda);
         let some = select(all.clone(), &[], &["*gather_copy*".to_owned()]).unwrap();
         assert!(!some.is_empty() && some.len() < all.len());
-        assert!(some.iter().all(|plan| plan.case().contains("gather_copy")));
+        assert!(some.iter().all(|case| case.id().contains("gather_copy")));
     }
 
     #[test]
     fn a_filter_that_matches_nothing_names_what_is_near() {
-        let all = plans(Suite::Quick, &DeviceKind::Cuda);
+        let all = cases(Suite::Quick, &DeviceKind::Cuda);
         let failure = select(all, &[], &["*pattern=shufled*".to_owned()]).unwrap_err();
         assert_eq!(failure.code, Failure::REQUEST);
         assert!(failure.message.contains("pattern=shuffled"), "{}", failure.message);

@@ -1,4 +1,4 @@
-//! The groups of a run, one after the other: each is asked of the worker and becomes a journal line.
+//! The cases of a run, one after the other: each is asked of the worker and becomes a journal line.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -9,9 +9,9 @@ use super::Failure;
 use super::bench::{Bench, OUT_OF_TURN};
 use super::progress::Progress;
 use super::worker::{Message, Request};
-use crate::experiment::{Heap, Plan};
+use crate::experiment::{Case, Heap};
 use crate::record::journal::{JournalError, JournalWriter};
-use crate::record::{Group, Lost, Run, Status, size};
+use crate::record::{Entry, Run, Status, size};
 
 /// Aged heaps of groups to come that a worker is told of.
 const HEAPS_AHEAD: usize = 8;
@@ -24,7 +24,7 @@ const LEAST_PATIENCE: Duration = Duration::from_secs(300);
 /// bandwidth that was only guessed.
 const PATIENCE_FACTOR: u32 = 20;
 
-/// How the groups of a run are measured, beside what their plans say.
+/// How the cases of a run are measured, beside what their plans say.
 pub struct Groups<'a> {
     /// The run.
     pub run: &'a Run,
@@ -42,77 +42,90 @@ impl Groups<'_> {
     pub fn measure(
         &self,
         bench: &mut Bench,
-        plans: &[Plan],
+        cases: &[Case],
         mut journal: JournalWriter,
-        done: Vec<Group>,
-    ) -> Result<Vec<Group>, Failure> {
+        done: Vec<Entry>,
+    ) -> Result<Vec<Entry>, Failure> {
         let begin = Instant::now();
         // What was lost has a line, which another one will stand in place of.
-        let mut groups: Vec<Group> = done.into_iter().filter(|g| g.lost.is_none()).collect();
+        let mut entries: Vec<Entry> = done.into_iter().filter(|e| e.lost().is_none()).collect();
         let known: HashSet<(u32, String)> =
-            groups.iter().map(|group| (group.process, group.case.clone())).collect();
+            entries.iter().map(|entry| (entry.process(), entry.case().to_owned())).collect();
         let processes = bench.selection.processes;
-        let mut progress = Progress::new(plans.len() * processes as usize);
+        let mut progress = Progress::new(cases.len() * processes as usize);
         let mut inject_fault = self.inject_fault;
         let turns =
-            (0..processes).flat_map(|process| (0..plans.len()).map(move |at| (process, at)));
+            (0..processes).flat_map(|process| (0..cases.len()).map(move |at| (process, at)));
         for (process, at) in turns {
-            let plan = &plans[at];
-            let case = plan.case();
+            let case = &cases[at];
+            let id = case.id();
             if at == 0 && process > 0 {
                 bench.worker = None;
             }
-            if known.contains(&(process, case.clone())) {
-                progress.end(&case, "in the journal already");
+            if known.contains(&(process, id.clone())) {
+                progress.end(&id, "in the journal already");
                 continue;
             }
-            progress.begin(&case);
-            let answer = match self.without_asking(plan, begin.elapsed()) {
-                Some(group) => Ok(group),
+            progress.begin(&id);
+            let answer = match self.without_asking(case, begin.elapsed()) {
+                Some(entry) => Ok(entry),
                 None => {
-                    let request = Request::Measure {
-                        plan: Box::new(plan.clone()),
-                        ahead: upcoming(&plans[at..]),
-                        after_fault: std::mem::take(&mut inject_fault),
-                    };
-                    self.ask(bench, plan, &request)
+                    let can_fault = matches!(case, Case::Bandwidth(_));
+                    let after_fault = can_fault && std::mem::take(&mut inject_fault);
+                    self.ask(bench, case, &request(case, &cases[at..], after_fault))
                 }
             };
             if bench.interrupted.load(Ordering::SeqCst) {
                 let message = format!("interrupted; what was measured is kept: {}", self.go_on());
                 return Err(Failure { code: Failure::INTERRUPTED, message });
             }
-            let group = answer.map_err(|failure| self.no_worker(failure))?;
-            let group = Group { process, ..group };
-            journal.write_group(&group).map_err(|error| self.not_kept(error))?;
-            progress.end(&case, &ending(&group));
-            groups.push(group);
+            let entry = answer.map_err(|failure| self.no_worker(failure))?.with_process(process);
+            journal.write_entry(&entry).map_err(|error| self.not_kept(error))?;
+            progress.end(&id, &ending(&entry));
+            entries.push(entry);
         }
-        Ok(groups)
+        Ok(entries)
     }
 
-    /// The record of a group that is skipped without asking the worker.
-    fn without_asking(&self, plan: &Plan, elapsed: Duration) -> Option<Group> {
+    /// The record of a case that is skipped without asking the worker.
+    fn without_asking(&self, case: &Case, elapsed: Duration) -> Option<Entry> {
         let late = self.run.selection.time_limit_s.filter(|limit_s| elapsed.as_secs() >= *limit_s);
         let limit_bytes = self.run.memory_limit_bytes;
-        let reason = if plan.memory_bytes() > limit_bytes {
-            let (needs, limit) = (size::rounded(plan.memory_bytes()), size::rounded(limit_bytes));
+        let selection = &self.run.selection;
+        let reason = if case.fills_device()
+            && selection.memory_limit_bytes.is_some()
+            && !selection.allow_fill
+        {
+            "it would fill the device, and --memory-limit forbids that: give --allow-fill to have \
+             it done all the same"
+                .to_owned()
+        } else if case.memory_bytes() > limit_bytes {
+            let (needs, limit) = (size::rounded(case.memory_bytes()), size::rounded(limit_bytes));
             format!("needs {needs} of memory, over the limit of {limit}")
         } else {
             format!("the time limit of {} s was over before its turn came", late?)
         };
-        Some(plan.record(Status::Skipped, Some(reason)))
+        Some(case.skipped(reason))
     }
 
-    /// Has one group measured. A worker that fails costs its group, and the next group gets a fresh one.
-    pub fn ask(&self, bench: &mut Bench, plan: &Plan, request: &Request) -> Result<Group, Failure> {
-        let patience = self.patience.unwrap_or_else(|| patience(plan, self.run));
+    /// Has one case measured. A worker that fails costs its case, and the next case gets a fresh one.
+    pub fn ask(&self, bench: &mut Bench, case: &Case, request: &Request) -> Result<Entry, Failure> {
+        let patience = self.patience.unwrap_or_else(|| patience(case, self.run));
+        if case.needs_fresh_process() {
+            bench.worker = None;
+        }
         let why = match bench.ask(request, patience)? {
             Ok(Message::Measured(group)) => {
                 if group.lost.is_some() {
                     bench.worker = None;
                 }
-                return Ok(*group);
+                return Ok(Entry::Group(group));
+            }
+            Ok(Message::Allocated(allocation)) => {
+                if allocation.lost.is_some() || case.needs_fresh_process() {
+                    bench.worker = None;
+                }
+                return Ok(Entry::Allocation(allocation));
             }
             Ok(_) => {
                 bench.worker = None;
@@ -121,7 +134,7 @@ impl Groups<'_> {
             // An interruption among them: the caller sees the flag as well, and drops the record.
             Err(error) => error.to_string(),
         };
-        Ok(Group { lost: Some(Lost::Worker), ..plan.record(Status::Failed, Some(why)) })
+        Ok(case.lost(why))
     }
 
     fn go_on(&self) -> String {
@@ -149,9 +162,19 @@ impl Groups<'_> {
     }
 }
 
-/// How long a worker may take for a group.
-fn patience(plan: &Plan, run: &Run) -> Duration {
-    LEAST_PATIENCE + PATIENCE_FACTOR * plan.estimate(expected_bytes_per_s(run))
+/// What the worker is asked.
+fn request(case: &Case, coming: &[Case], after_fault: bool) -> Request {
+    match case {
+        Case::Bandwidth(plan) => {
+            Request::Measure { plan: plan.clone(), ahead: upcoming(coming), after_fault }
+        }
+        Case::Allocation(plan) => Request::Allocate { plan: Box::new(plan.clone()) },
+    }
+}
+
+/// How long a worker may take for a case.
+fn patience(case: &Case, run: &Run) -> Duration {
+    LEAST_PATIENCE + PATIENCE_FACTOR * case.estimate(expected_bytes_per_s(run))
 }
 
 /// The device's memory bandwidth, or a guess of it, in bytes a second.
@@ -162,31 +185,33 @@ pub fn expected_bytes_per_s(run: &Run) -> f64 {
 }
 
 /// The next heaps that are asked for, each once.
-fn upcoming(plans: &[Plan]) -> Vec<Heap> {
-    let mut heaps: Vec<Heap> = plans.iter().filter_map(Plan::heap).collect();
+fn upcoming(cases: &[Case]) -> Vec<Heap> {
+    let mut heaps: Vec<Heap> = cases.iter().filter_map(Case::heap).collect();
     heaps.dedup();
     heaps.truncate(HEAPS_AHEAD);
     heaps
 }
 
-/// How a group ended, in a few words.
-fn ending(group: &Group) -> String {
-    let reason = group.reason.as_deref().unwrap_or("");
-    match group.status {
-        Status::Ok => {
-            let rounds = group.arms.first().map_or(0, |arm| arm.samples.len());
-            let phases = &group.phases;
-            let ns = phases.prepare_ns + phases.wait_ns + phases.verify_ns + phases.measure_ns;
-            format!("ok, {rounds} rounds, {:.1} s", ns as f64 / 1e9)
-        }
-        _ => format!("{}: {reason}", group.status),
+/// How a case ended, in a few words.
+fn ending(entry: &Entry) -> String {
+    if *entry.status() != Status::Ok {
+        return format!("{}: {}", entry.status(), entry.reason().unwrap_or(""));
     }
+    let (phases, what) = match entry {
+        Entry::Group(group) => {
+            let rounds = group.arms.first().map_or(0, |arm| arm.samples.len());
+            (&group.phases, format!("{rounds} rounds, "))
+        }
+        Entry::Allocation(allocation) => (&allocation.phases, String::new()),
+    };
+    let ns = phases.prepare_ns + phases.wait_ns + phases.verify_ns + phases.measure_ns;
+    format!("ok, {what}{:.1} s", ns as f64 / 1e9)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Suite, plans};
+    use crate::experiment::{Suite, cases};
     use crate::record::DeviceKind;
     use crate::summary::fixture;
 
@@ -194,9 +219,9 @@ mod tests {
     fn patience_follows_the_plan_and_the_device() {
         let mut run = fixture::gpu_run();
         (run.device.memory_clock_khz, run.device.bus_width_bits) = (Some(2_619_000), Some(6_144));
-        let plans = plans(Suite::Full, &DeviceKind::Cuda);
-        let largest = plans.iter().max_by_key(|plan| plan.memory_bytes()).unwrap();
-        let smallest = plans.iter().min_by_key(|plan| plan.memory_bytes()).unwrap();
+        let cases = cases(Suite::Full, &DeviceKind::Cuda);
+        let largest = cases.iter().max_by_key(|case| case.memory_bytes()).unwrap();
+        let smallest = cases.iter().min_by_key(|case| case.memory_bytes()).unwrap();
         assert!(patience(smallest, &run) > LEAST_PATIENCE);
         assert!(patience(largest, &run) > patience(smallest, &run));
         // A hang is noticed within minutes on a fast device, and a slow one has the time that it takes.

@@ -24,7 +24,8 @@ pub fn selection(journal: &Run, given: &Given) -> Result<Selection, Failure> {
     differs("memory-limit", &shown(kept.memory_limit_bytes), number(given.memory_limit_bytes))?;
     differs("processes", &kept.processes.to_string(), given.processes.map(|n| n.to_string()))?;
     differs("time-limit", &shown(kept.time_limit_s), number(given.time_limit_s))?;
-    Ok(kept.clone())
+    // What a journal was not allowed, its continuation may be.
+    Ok(Selection { allow_fill: kept.allow_fill || given.allow_fill, ..kept.clone() })
 }
 
 /// What was given on the command line; nothing is filled in.
@@ -39,6 +40,7 @@ pub struct Given {
     pub memory_limit_bytes: Option<u64>,
     pub time_limit_s: Option<u64>,
     pub processes: Option<u32>,
+    pub allow_fill: bool,
 }
 
 /// How the journal's device is named on the command line: by its UUID where it has one, for

@@ -13,9 +13,9 @@ use super::probe::resolve;
 use super::worker::Ready;
 use super::{Failure, Format, filter, output, print, resume};
 use crate::device::DeviceRequest;
-use crate::experiment::{Plan, Suite, parse_case, plans};
+use crate::experiment::{Case, Suite, cases, parse_case};
 use crate::record::journal::{Journal, JournalWriter};
-use crate::record::{DeviceFacts, DeviceKind, Group, Run, Selection, Status, size};
+use crate::record::{DeviceFacts, DeviceKind, Entry, Run, Selection, Status, size};
 use crate::summary::Summary;
 
 /// Measure: what scattered memory costs on this device.
@@ -50,6 +50,9 @@ pub struct Arguments {
     /// The most device memory to take, as 16GiB
     #[arg(long, value_name = "SIZE", value_parser = size::parse, allow_hyphen_values = true)]
     memory_limit: Option<u64>,
+    /// Let cases fill the device though it is not provably this run's alone
+    #[arg(long)]
+    allow_fill: bool,
     /// Begin no case after this time, as 90s, 5m or 2h
     #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     time_limit: Option<u64>,
@@ -108,12 +111,18 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Failure::request(format_args!("this version has no suite `{}`", selection.suite))
     })?;
     let asked = match &selection.cases[..] {
-        [] => plans(suite, &device.kind),
-        cases => named(cases, suite, &device.kind)?,
+        [] => cases(suite, &device.kind),
+        ids => named(ids, suite, &device.kind)?,
     };
-    let plans = filter::select(asked, &selection.only, &selection.filters)?;
+    let cases = filter::select(asked, &selection.only, &selection.filters)?;
+    if arguments.inject_device_fault && !cases.iter().any(|case| matches!(case, Case::Bandwidth(_)))
+    {
+        return Err(Failure::request(
+            "--inject-device-fault needs a case of the bandwidth, and none is selected: select one, or leave the option out",
+        ));
+    }
     if arguments.list {
-        return print(&plans.iter().map(|plan| plan.case() + "\n").collect::<String>());
+        return print(&cases.iter().map(|case| case.id() + "\n").collect::<String>());
     }
 
     let interrupted = interruption()?;
@@ -122,9 +131,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     bench.worker = Some(worker);
     warn(&ready);
     let run = bench.describe(ready);
-    any_case_fits(&plans, &run)?;
+    any_case_fits(&cases, &run)?;
     if arguments.dry_run {
-        return print(&dry_run(&plans, &run));
+        return print(&dry_run(&cases, &run));
     }
     // The figures of a resumed journal are those of the run that it began with.
     let told = earlier.as_ref().map_or(&run, |journal| &journal.run).clone();
@@ -133,7 +142,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             resume::same_ground(&journal.run, env!("CARGO_PKG_VERSION"), &run)?;
             let writer =
                 JournalWriter::resume(path, journal.whole_bytes).map_err(Failure::request)?;
-            (writer, journal.groups, path.clone())
+            (writer, journal.into_entries(), path.clone())
         }
         _ => {
             let out = arguments.out.as_deref();
@@ -149,8 +158,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         patience: arguments.worker_timeout.map(Duration::from_secs),
         inject_fault: arguments.inject_device_fault,
     };
-    let groups = groups.measure(&mut bench, &plans, writer, done)?;
-    finish(told, groups, arguments.format, &path)
+    let entries = groups.measure(&mut bench, &cases, writer, done)?;
+    finish(told, entries, arguments.format, &path)
 }
 
 /// Refuses a fault where there is nothing that could fault, and where it would end the work of others.
@@ -168,16 +177,16 @@ fn may_fault(device: &DeviceFacts) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The plans of case ids; one that is named twice is measured once.
-fn named(cases: &[String], suite: Suite, kind: &DeviceKind) -> Result<Vec<Plan>, Failure> {
-    let mut plans: Vec<Plan> = Vec::new();
-    for case in cases {
-        let plan = parse_case(case, suite, kind).map_err(Failure::request)?;
-        if !plans.iter().any(|known| known.case() == plan.case()) {
-            plans.push(plan);
+/// The cases of ids; one that is named twice is measured once.
+fn named(ids: &[String], suite: Suite, kind: &DeviceKind) -> Result<Vec<Case>, Failure> {
+    let mut cases: Vec<Case> = Vec::new();
+    for id in ids {
+        let case = parse_case(id, suite, kind).map_err(Failure::request)?;
+        if !cases.iter().any(|known| known.id() == case.id()) {
+            cases.push(case);
         }
     }
-    Ok(plans)
+    Ok(cases)
 }
 
 fn read_earlier(path: &Path) -> Result<Journal, Failure> {
@@ -199,6 +208,7 @@ fn select(arguments: &Arguments, earlier: Option<&Journal>) -> Result<Selection,
         memory_limit_bytes: arguments.memory_limit,
         time_limit_s: arguments.time_limit,
         processes: arguments.processes,
+        allow_fill: arguments.allow_fill,
     };
     if let Some(journal) = earlier {
         return resume::selection(&journal.run, &given);
@@ -213,6 +223,7 @@ fn select(arguments: &Arguments, earlier: Option<&Journal>) -> Result<Selection,
         memory_limit_bytes: given.memory_limit_bytes,
         time_limit_s: given.time_limit_s,
         processes: given.processes.unwrap_or(1),
+        allow_fill: given.allow_fill,
     })
 }
 
@@ -229,8 +240,8 @@ fn warn(ready: &Ready) {
 }
 
 /// Refuses a run of which no case could be measured.
-fn any_case_fits(plans: &[Plan], run: &Run) -> Result<(), Failure> {
-    let smallest = plans.iter().map(Plan::memory_bytes).min().unwrap_or(0);
+fn any_case_fits(cases: &[Case], run: &Run) -> Result<(), Failure> {
+    let smallest = cases.iter().map(Case::memory_bytes).min().unwrap_or(0);
     if smallest <= run.memory_limit_bytes {
         return Ok(());
     }
@@ -249,22 +260,26 @@ fn any_case_fits(plans: &[Plan], run: &Run) -> Result<(), Failure> {
 }
 
 /// Peak memory and time of the cases, a line each.
-fn dry_run(plans: &[Plan], run: &Run) -> String {
+fn dry_run(cases: &[Case], run: &Run) -> String {
     let bandwidth = expected_bytes_per_s(run);
-    let fits = |plan: &&Plan| plan.memory_bytes() <= run.memory_limit_bytes;
-    let once: Duration = plans.iter().filter(fits).map(|plan| plan.estimate(bandwidth)).sum();
+    let fits = |case: &&Case| case.memory_bytes() <= run.memory_limit_bytes;
+    let once: Duration = cases.iter().filter(fits).map(|case| case.estimate(bandwidth)).sum();
     let time = once * run.selection.processes;
-    let peak_of = |plan: &Plan| plan.peak_bytes(run.memory_limit_bytes);
-    let peak = plans.iter().filter(fits).map(peak_of).max().unwrap_or(0);
+    let peak_of = |case: &Case| case.peak_bytes(run.memory_limit_bytes);
+    let peak = cases.iter().filter(fits).map(peak_of).max().unwrap_or(0);
     let mut text = String::new();
-    for plan in plans {
-        let memory = size::rounded(plan.memory_bytes());
-        let fate = if fits(&plan) { "" } else { "  (skipped: over the memory limit)" };
-        text += &format!("{memory:>10}  {}{fate}\n", plan.case());
+    for case in cases {
+        let memory = size::rounded(case.memory_bytes());
+        let fate = match (fits(&case), case.fills_device()) {
+            (false, _) => "  (skipped: over the memory limit)",
+            (true, true) => "  (and ballast in all other memory of the device)",
+            (true, false) => "",
+        };
+        text += &format!("{memory:>10}  {}{fate}\n", case.id());
     }
     text + &format!(
         "{} on {}; peak memory {} of {} ({}); about {} s\n",
-        counted(plans.len()),
+        counted(cases.len()),
         run.device.id,
         size::rounded(peak),
         size::rounded(run.memory_limit_bytes),
@@ -278,15 +293,16 @@ fn counted(cases: usize) -> String {
 }
 
 /// Prints what was found; a failed case makes the exit code 1.
-fn finish(run: Run, groups: Vec<Group>, format: Format, path: &Path) -> Result<(), Failure> {
-    let failed = groups.iter().filter(|group| group.status == Status::Failed).count();
-    print(&render(&[Summary::of(run, &groups)], format))?;
+fn finish(run: Run, entries: Vec<Entry>, format: Format, path: &Path) -> Result<(), Failure> {
+    let failed = entries.iter().filter(|entry| *entry.status() == Status::Failed).count();
+    let (count, is_lost) = (entries.len(), entries.iter().any(|entry| entry.lost().is_some()));
+    print(&render(&[Summary::of_entries(run, entries)], format))?;
     tell!("Journal: {}", path.display());
     if failed == 0 {
         return Ok(());
     }
-    let mut message = format!("{failed} of {} failed; the journal says why", counted(groups.len()));
-    if groups.iter().any(|group| group.lost.is_some()) {
+    let mut message = format!("{failed} of {} failed; the journal says why", counted(count));
+    if is_lost {
         message += &format!(
             "; what was lost with its worker or device is measured again by --resume {}",
             path.display()

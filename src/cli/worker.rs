@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Failure;
 use crate::device::{self, DeviceError};
-use crate::experiment::{Heap, Plan, Session};
+use crate::experiment::{AllocationPlan, Heap, Plan, Session};
 use crate::measure::limit::{MemoryLimit, memory_limit};
 use crate::measure::worker::serve;
-use crate::record::{ClockTest, DeviceFacts, Group};
+use crate::record::{Allocation, ClockTest, DeviceFacts, Group};
 use crate::selftest::{self, Subject, Tested};
 
 /// What the parent tells its worker at the start.
@@ -21,6 +21,8 @@ pub struct Arguments {
     pub seed: u64,
     #[arg(long)]
     pub memory_limit: Option<u64>,
+    #[arg(long)]
+    pub allow_fill: bool,
     #[arg(long)]
     pub parent: u32,
 }
@@ -38,6 +40,8 @@ pub enum Message {
     },
     /// A group was measured.
     Measured(Box<Group>),
+    /// An allocator was measured.
+    Allocated(Box<Allocation>),
     /// A kernel was tested.
     Tested(Box<Tested>),
     /// The clock was tested.
@@ -69,6 +73,11 @@ pub enum Request {
         ahead: Vec<Heap>,
         /// Whether the device has to fault first.
         after_fault: bool,
+    },
+    /// To measure an allocator.
+    Allocate {
+        /// The case.
+        plan: Box<AllocationPlan>,
     },
     /// To test the device's clock.
     Clock,
@@ -105,6 +114,9 @@ fn answer(session: &mut Session, seed: u64, request: Request) -> Message {
                 false => session.perform(&plan),
             }))
         }
+        Request::Allocate { plan } => {
+            Message::Allocated(Box::new(session.perform_allocation(&plan)))
+        }
         Request::Clock => match selftest::clock::test(session.device()) {
             Ok(found) => Message::Clock(Box::new(found)),
             Err(error) => Message::Refused { message: error.to_string() },
@@ -128,5 +140,6 @@ fn open(arguments: &Arguments) -> Result<(Message, Session), DeviceError> {
         memory_limit_reason: reason,
         held: device.is_held(),
     }));
-    Ok((ready, Session::new(device, arguments.seed, bytes)))
+    let session = Session::new(device, arguments.seed, bytes);
+    Ok((ready, session.allowing_fill(arguments.allow_fill)))
 }

@@ -26,7 +26,7 @@ pub use entry::{Entry, Movement, Mover, SPARSE_STRIDE_BYTES, Variant};
 pub use error::DeviceError;
 pub use launch::{Launch, SUM_BYTES, Shape, Spans};
 pub use memory::{Buffer, Span};
-pub use process::{end_with_parent, environment, fail_writes_beyond_limits};
+pub use process::{end_with_parent, environment, fail_writes_beyond_limits, pinned};
 pub use select::{DeviceRequest, choose, nvidia_hint};
 pub use snapshot::Snapshot;
 pub use system::Surroundings;

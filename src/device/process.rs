@@ -19,6 +19,22 @@ pub fn end_with_parent(parent: u32) -> bool {
     asked && getppid().is_some_and(|pid| pid.as_raw_nonzero().get() as u32 == parent)
 }
 
+/// Runs something on the processor that this thread is on, and lets it go anywhere again afterwards: a
+/// thread that moves between two reads of the clock has its move timed.
+pub fn pinned<T>(run: impl FnOnce() -> T) -> T {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+    let before = sched_getaffinity(None);
+    let mut here = CpuSet::new();
+    here.set(sched_getcpu());
+    // Where the system refuses, samples wander; they are no less true.
+    let is_pinned = before.is_ok() && sched_setaffinity(None, &here).is_ok();
+    let answer = run();
+    if let Some(before) = before.ok().filter(|_| is_pinned) {
+        let _ = sched_setaffinity(None, &before);
+    }
+    answer
+}
+
 /// What every process that holds a device gets beside its environment; what the user set stays. The order of
 /// devices is that of their PCI addresses, and no module is loaded late, in the middle of a sample.
 pub fn environment() -> Vec<(&'static str, &'static str)> {

@@ -3,13 +3,18 @@
 
 use std::cell::Cell;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::launch::Work;
 use super::memory::Release;
-use super::{Buffer, Device, DeviceError, Entry, Interval, Launch, Snapshot, Span};
+use super::{
+    Buffer, Device, DeviceAllocator, DeviceError, Entry, Interval, Launch, Snapshot, Span,
+};
 use crate::layout::UNIT_BYTES;
+use crate::policy::{Block, Hole, HoleOrder, Policy, PolicyError, Usage};
 use crate::record::{DeviceFacts, DeviceKind};
 
 /// What a script is asked to time.
@@ -30,7 +35,7 @@ type Script = Box<dyn FnMut(Timed) -> Interval>;
 /// A scripted device.
 pub struct Scripted {
     facts: DeviceFacts,
-    memory: Rc<Memory>,
+    memory: Arc<Memory>,
     script: RefCell<Script>,
     reasons: RefCell<Box<dyn FnMut() -> Option<u64>>>,
     snapshots: RefCell<Box<dyn FnMut() -> Snapshot>>,
@@ -42,28 +47,119 @@ pub struct Scripted {
     waited: Cell<Duration>,
 }
 
-struct Memory {
-    free: Cell<u64>,
-    next: Cell<u64>,
+/// Bytes that are free, and the next address; pages lie under none.
+struct Memory(Mutex<(u64, u64)>);
+
+impl Memory {
+    fn lock(&self) -> MutexGuard<'_, (u64, u64)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn free(&self) -> u64 {
+        self.lock().0
+    }
+
+    /// The address of so many bytes; none where so many are not free.
+    fn take(&self, bytes: u64) -> Option<u64> {
+        let mut memory = self.lock();
+        memory.0 = memory.0.checked_sub(bytes)?;
+        let address = memory.1;
+        memory.1 += bytes.next_multiple_of(PAGE_BYTES);
+        Some(address)
+    }
+
+    fn give(&self, bytes: u64) {
+        self.lock().0 += bytes;
+    }
 }
 
-impl Release for Memory {
+/// Whose buffers give their memory back.
+struct Owner(Arc<Memory>);
+
+impl Release for Owner {
     fn release(&self, _address: u64, bytes: u64) {
-        self.free.set(self.free.get() + bytes);
+        self.0.give(bytes);
+    }
+}
+
+const PAGE_BYTES: u64 = 2 << 20;
+
+/// A driver's allocator: whole pages, wherever they are free.
+struct Pages {
+    memory: Arc<Memory>,
+    live: BTreeMap<u64, Block>,
+    usage: Usage,
+}
+
+impl Policy for Pages {
+    fn name(&self) -> &'static str {
+        "pages"
+    }
+
+    fn alignment_bytes(&self) -> u64 {
+        256
+    }
+
+    fn allocate(&mut self, bytes: u64) -> Result<Block, PolicyError> {
+        let requested_bytes = bytes.max(1);
+        let refused = PolicyError::OutOfMemory { requested_bytes, hole_bytes: 0 };
+        let rounded_bytes = requested_bytes.checked_next_multiple_of(PAGE_BYTES);
+        let rounded_bytes = rounded_bytes.ok_or(refused.clone())?;
+        let address = self.memory.take(rounded_bytes).ok_or(refused)?;
+        let block = Block { address, requested_bytes, rounded_bytes };
+        self.live.insert(address, block);
+        self.usage.live_blocks += 1;
+        self.usage.requested_bytes += requested_bytes;
+        self.usage.rounded_bytes += rounded_bytes;
+        self.usage.reserved_bytes += rounded_bytes;
+        Ok(block)
+    }
+
+    fn free(&mut self, address: u64) -> Result<(), PolicyError> {
+        let Block { requested_bytes, rounded_bytes, .. } =
+            self.live.remove(&address).ok_or(PolicyError::NotLive { address })?;
+        self.memory.give(rounded_bytes);
+        self.usage.live_blocks -= 1;
+        self.usage.requested_bytes -= requested_bytes;
+        self.usage.rounded_bytes -= rounded_bytes;
+        self.usage.reserved_bytes -= rounded_bytes;
+        Ok(())
+    }
+
+    fn is_live(&self, address: u64) -> bool {
+        self.live.contains_key(&address)
+    }
+
+    fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    fn holes(&self, _order: HoleOrder) -> Vec<Hole> {
+        Vec::new()
+    }
+
+    fn release_unused(&mut self) -> Result<u64, PolicyError> {
+        Ok(0)
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        self.memory.give(self.usage.rounded_bytes);
     }
 }
 
 impl Scripted {
     /// A GPU with this much memory and 60 MiB of L2.
     pub fn new(memory_bytes: u64, script: impl FnMut(Timed) -> Interval + 'static) -> Scripted {
-        let memory = Memory { free: Cell::new(memory_bytes), next: Cell::new(1 << 40) };
+        let memory = Memory(Mutex::new((memory_bytes, 1 << 40)));
         Scripted {
             facts: DeviceFacts {
                 memory_bytes,
                 l2_bytes: Some(60 << 20),
                 ..DeviceFacts::new(DeviceKind::Cuda)
             },
-            memory: Rc::new(memory),
+            memory: Arc::new(memory),
             script: RefCell::new(Box::new(script)),
             reasons: RefCell::new(Box::new(|| None)),
             snapshots: RefCell::new(Box::new(Snapshot::default)),
@@ -83,6 +179,14 @@ impl Scripted {
     /// The same with what NVML tells, asked for moment by moment.
     pub fn seen(self, snapshots: impl FnMut() -> Snapshot + 'static) -> Scripted {
         Scripted { snapshots: RefCell::new(Box::new(snapshots)), ..self }
+    }
+
+    /// The same, provably nobody else's.
+    pub fn alone(mut self) -> Scripted {
+        let facts = &mut self.facts;
+        (facts.nvml, facts.display, facts.mps) = (true, Some(false), Some(false));
+        (facts.other_processes, facts.used_at_start_bytes) = (Some(0), Some(0));
+        self
     }
 
     /// The same where nothing can be held.
@@ -116,20 +220,28 @@ impl Device for Scripted {
     }
 
     fn free_bytes(&self) -> Result<u64, DeviceError> {
-        Ok(self.memory.free.get())
+        Ok(self.memory.free())
     }
 
     fn allocate(&self, bytes: u64) -> Result<Buffer, DeviceError> {
         self.call("cuMemAlloc")?;
-        let free = self.memory.free.get();
-        let left = free
-            .checked_sub(bytes)
-            .filter(|_| self.refused_bytes != Some(bytes))
-            .ok_or(DeviceError::OutOfMemory { requested: bytes, free })?;
-        self.memory.free.set(left);
-        let address = self.memory.next.get();
-        self.memory.next.set(address + bytes.next_multiple_of(2 << 20));
-        Ok(Buffer::new(address, bytes, self.memory.clone()))
+        let refused = || DeviceError::OutOfMemory { requested: bytes, free: self.memory.free() };
+        if self.refused_bytes == Some(bytes) {
+            return Err(refused());
+        }
+        let address = self.memory.take(bytes).ok_or_else(refused)?;
+        Ok(Buffer::new(address, bytes, Rc::new(Owner(self.memory.clone()))))
+    }
+
+    fn allocator(&self, which: DeviceAllocator) -> Result<Box<dyn Policy>, DeviceError> {
+        match which {
+            DeviceAllocator::CuMemAlloc => Ok(Box::new(Pages {
+                memory: self.memory.clone(),
+                live: BTreeMap::new(),
+                usage: Usage::default(),
+            })),
+            _ => Err(super::no_allocator(which.name())),
+        }
     }
 
     fn upload(&self, to: Span<'_>, bytes: &[u8]) -> Result<(), DeviceError> {

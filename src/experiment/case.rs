@@ -1,5 +1,7 @@
 //! From a case id to the plan that it stands for.
 
+use super::allocation::{AllocationPlan, Allocator, Factor, Freed, Study, samples};
+use super::cases::Case;
 use super::heaps::occupancy_percent;
 use super::plan::{Plan, Subject};
 use super::scene::{Heap, Part, Scene, Staged};
@@ -7,36 +9,120 @@ use super::suite::{Suite, default_payload, plan};
 use crate::device::Movement;
 use crate::harness::Preset;
 use crate::layout::{Layout, Pattern, Spec, UNIT_BYTES};
-use crate::record::{DeviceKind, Experiment, KernelName, PatternName, Refined, size};
+use crate::policy::PolicyName;
+use crate::record::{DeviceKind, Experiment, KernelName, MemoryKind, PatternName, Refined, size};
 
 /// What a case id looks like, for sentences that say so.
 const FORM: &str = "bandwidth/kernel=gather_read/pattern=shuffled/fragment=128B/footprint=2GiB, \
                     with /payload=1GiB behind it where it is no default, or bandwidth/\
                     kernel=gather_read/pattern=aged.live/policy=best_fit/sizes=log_normal/\
-                    hole=64KiB/footprint=2GiB";
+                    hole=64KiB/footprint=2GiB, or classic/allocator=first_fit/memory=simulated";
 
-/// The plan of a case id, with the precision and time of a suite.
+/// The case of an id, with the precision and time of a suite.
 ///
 /// # Errors
 ///
 /// One sentence that says what cannot be, and what would work.
-pub fn parse_case(text: &str, suite: Suite, kind: &DeviceKind) -> Result<Plan, String> {
+pub fn parse_case(text: &str, suite: Suite, kind: &DeviceKind) -> Result<Case, String> {
     let wrong = |what: String| format!("the case `{text}` cannot be: {what}");
     let (experiment, parts) = text.split_once('/').unwrap_or((text, ""));
-    if experiment != Experiment::Bandwidth.as_str() {
-        return Err(wrong(format!("it does not begin with an experiment; write {FORM}")));
-    }
     let mut keys = Keys::read(parts).map_err(wrong)?;
-    let kernel = keys.text("kernel").map_err(wrong)?;
-    let subject = Subject::named(&Refined::<KernelName>::parse(kernel))
-        .ok_or_else(|| wrong(unknown_kernel(kernel)))?;
-    let pattern: Refined<PatternName> = Refined::parse(keys.text("pattern").map_err(wrong)?);
-    let (scene, names_payload) = match pattern.base {
-        PatternName::Aged => (aged(subject, &pattern, &mut keys).map_err(wrong)?, false),
-        PatternName::Preset => (preset(subject, &pattern, &mut keys).map_err(wrong)?, false),
-        _ => uniform(suite, kind, subject, &pattern, &mut keys).map_err(wrong)?,
+    match Experiment::from(experiment.to_owned()) {
+        Experiment::Bandwidth => {
+            let plan = bandwidth(&mut keys, suite, kind).map_err(wrong)?;
+            keys.end().map_err(wrong)?;
+            Ok(Case::Bandwidth(Box::new(plan)))
+        }
+        Experiment::Other(_) => {
+            Err(wrong(format!("it does not begin with an experiment; write {FORM}")))
+        }
+        experiment => {
+            let plan = allocation(&experiment, &mut keys, suite, kind).map_err(wrong)?;
+            keys.end().map_err(wrong)?;
+            Ok(Case::Allocation(plan))
+        }
+    }
+}
+
+/// The plan of a case id of the bandwidth.
+///
+/// # Errors
+///
+/// As [`parse_case`], and for a case of another experiment.
+pub fn parse_plan(text: &str, suite: Suite, kind: &DeviceKind) -> Result<Plan, String> {
+    match parse_case(text, suite, kind)? {
+        Case::Bandwidth(plan) => Ok(*plan),
+        other => Err(format!("the case `{text}` is one of {}", other.experiment())),
+    }
+}
+
+/// A case of an allocator.
+fn allocation(
+    experiment: &Experiment,
+    keys: &mut Keys<'_>,
+    suite: Suite,
+    kind: &DeviceKind,
+) -> Result<AllocationPlan, String> {
+    let allocator: Allocator = keys.text("allocator")?.parse()?;
+    let memory = MemoryKind::from(keys.text("memory")?.to_owned());
+    let is_classic = *experiment == Experiment::Classic;
+    match (&memory, &allocator) {
+        (MemoryKind::Other(text), _) => {
+            return Err(format!("memory={text}: memory is device or simulated"));
+        }
+        (MemoryKind::Device, _) if *kind == DeviceKind::Host => {
+            return Err("memory=device is a GPU's, and the host is none".to_owned());
+        }
+        (MemoryKind::Simulated, _) if !is_classic => {
+            return Err(format!("{experiment} is measured on a device: take memory=device"));
+        }
+        (MemoryKind::Simulated, Allocator::Device(_)) => {
+            return Err(format!("{allocator} is a device's own: take memory=device"));
+        }
+        (_, Allocator::Policy(PolicyName::Slab)) => {
+            return Err("slab has blocks of one size: take a policy that has any".to_owned());
+        }
+        _ => {}
+    }
+    let study = match experiment {
+        Experiment::Capacity => {
+            let freed = keys.text("freed")?;
+            let named = |one: &Freed| one.name() == freed;
+            let freed = Freed::ALL.into_iter().find(named);
+            let window_bytes = match keys.text("window")? {
+                "device" => None,
+                text => Some(size::parse(text).map_err(|error| format!("window={text}: {error}"))?),
+            };
+            let block_bytes = keys.needed_bytes("block")?;
+            let freed = freed.ok_or("freed= is alternate or random")?;
+            if window_bytes.is_some_and(|bytes| bytes / 2 < block_bytes) {
+                return Err("a window has to hold two blocks at least".to_owned());
+            }
+            Study::Capacity { block_bytes, freed, window_bytes }
+        }
+        Experiment::Granule => Study::Granule,
+        Experiment::Latency => {
+            let factor: Factor = keys.text("state")?.parse()?;
+            let request_bytes = keys.needed_bytes("request")?;
+            let samples = samples(suite, allocator, factor, request_bytes);
+            Study::Latency { factor, request_bytes, samples }
+        }
+        _ => Study::Classic,
     };
-    keys.end().map_err(wrong)?;
+    Ok(AllocationPlan { study, allocator, memory })
+}
+
+/// A case of the bandwidth.
+fn bandwidth(keys: &mut Keys<'_>, suite: Suite, kind: &DeviceKind) -> Result<Plan, String> {
+    let kernel = keys.text("kernel")?;
+    let subject = Subject::named(&Refined::<KernelName>::parse(kernel))
+        .ok_or_else(|| unknown_kernel(kernel))?;
+    let pattern: Refined<PatternName> = Refined::parse(keys.text("pattern")?);
+    let (scene, names_payload) = match pattern.base {
+        PatternName::Aged => (aged(subject, &pattern, keys)?, false),
+        PatternName::Preset => (preset(subject, &pattern, keys)?, false),
+        _ => uniform(suite, kind, subject, &pattern, keys)?,
+    };
     Ok(plan(suite, kind, subject, scene, names_payload))
 }
 
@@ -255,7 +341,26 @@ mod tests {
         says(&format!("{preset}.kvcache"), "kv_cache");
         says(&format!("{preset}.kv_cache/with=layers=0"), "layers");
         says(&format!("{preset}.kv_cache/footprint=2GiB"), "footprint=2GiB");
-        says("latency/kernel=x", "does not begin with an experiment");
+        says("stream/kernel=x", "does not begin with an experiment");
+        let classic = "classic/allocator";
+        says(&format!("{classic}=firstfit/memory=simulated"), "perhaps first_fit");
+        says(&format!("{classic}=cuda_malloc/memory=simulated"), "take memory=device");
+        says(&format!("{classic}=first_fit/memory=shared"), "device or simulated");
+        says(&format!("{classic}=slab/memory=simulated"), "blocks of one size");
+        says(&format!("{classic}=first_fit"), "it has no memory=");
+        says(&format!("{classic}=first_fit/memory=device/hole=1MiB"), "hole=1MiB");
+        let latency = "latency/allocator=cuda_malloc/memory=device";
+        says(&format!("{latency}/state=hole/request=1MiB"), "holes.2MiB_x10000");
+        says(&format!("{latency}/state=base/request=0"), "zero bytes");
+        says(&format!("{latency}/state=base"), "it has no request=");
+        says(
+            "latency/allocator=first_fit/memory=simulated/state=base/request=1MiB",
+            "take memory=device",
+        );
+        let capacity = "capacity/allocator=cuda_malloc/memory=device";
+        says(&format!("{capacity}/block=1MiB/freed=all/window=4GiB"), "alternate or random");
+        says(&format!("{capacity}/block=3GiB/freed=random/window=4GiB"), "two blocks");
+        says(&format!("{capacity}/block=1MiB/freed=random/window=big"), "window=big");
         says("bandwidth/kernel=spread/pattern=shuffled", "no kernel `spread`");
         let scatter = "bandwidth/kernel=scatter_copy/pattern=random/fragment=64B/footprint=1MiB";
         says(scatter, "take shuffled, strided, checkerboard or holes");
@@ -272,9 +377,10 @@ mod tests {
         let text =
             "bandwidth/kernel=gather_copy/pattern=holes.occupancy_90/fragment=64B/footprint=16MiB";
         let plan = parse_case(text, Suite::Quick, &DeviceKind::Cuda).unwrap();
-        assert_eq!(plan.case(), text);
+        assert_eq!(plan.id(), text);
         let text = "bandwidth/kernel=gather_copy/pattern=shuffled/fragment=64B/footprint=16MiB/payload=1MiB";
-        let plan = parse_case(text, Suite::Quick, &DeviceKind::Cuda).unwrap();
+        let case = parse_case(text, Suite::Quick, &DeviceKind::Cuda).unwrap();
+        let Case::Bandwidth(plan) = case else { panic!("{case:?}") };
         assert_eq!((plan.case().as_str(), plan.scene.payload_bytes()), (text, 1 << 20));
     }
 }

@@ -25,12 +25,14 @@ pub struct Session {
     /// Whether the arena holds something else than its data: a scatter wrote to it.
     is_overwritten: bool,
     pub(super) device: Box<dyn Device>,
-    seed: u64,
+    pub(super) seed: u64,
     pub(super) memory_limit_bytes: u64,
     pub(super) state: State,
     /// How often the group's buffers were placed before, where they are placed anew.
     pub(super) placement: u32,
     heaps: HeapCache,
+    /// Whether the device may be filled though it is not provably this run's alone.
+    pub(super) allow_fill: bool,
 }
 
 impl Session {
@@ -45,7 +47,13 @@ impl Session {
             state: State::default(),
             placement: 0,
             heaps: HeapCache::new(seed),
+            allow_fill: false,
         }
+    }
+
+    /// The same, allowed to fill a device that is not provably this run's alone, or not.
+    pub fn allowing_fill(self, allow_fill: bool) -> Session {
+        Session { allow_fill, ..self }
     }
 
     /// The device.
@@ -216,7 +224,7 @@ mod tests {
     use super::*;
     use crate::device::Snapshot;
     use crate::device::scripted::{Scripted, at_rate};
-    use crate::experiment::{Scene, Suite, parse_case, plans};
+    use crate::experiment::{Scene, Suite, parse_plan, plans};
     use crate::record::{Clocks, DeviceKind};
 
     fn session(memory_limit_bytes: u64) -> Session {
@@ -237,7 +245,7 @@ mod tests {
     fn a_heap_that_cannot_be_filled_is_skipped_with_what_would_work() {
         let case = "bandwidth/kernel=gather_read/pattern=aged.live/policy=buddy/sizes=log_normal/\
                     occupancy=99/hole=64KiB/footprint=64MiB";
-        let plan = parse_case(case, Suite::Quick, &DeviceKind::Cuda).unwrap();
+        let plan = parse_plan(case, Suite::Quick, &DeviceKind::Cuda).unwrap();
         let group = session(1 << 40).perform(&plan);
         assert_eq!((group.status, group.lost), (Status::Skipped, None));
         assert!(group.arms.is_empty() && group.heap.is_none());

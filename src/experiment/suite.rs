@@ -355,7 +355,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::experiment::parse_case;
+    use crate::experiment::{cases, parse_case};
 
     #[test]
     fn case_ids_are_unique_and_every_layout_is_possible() {
@@ -375,9 +375,9 @@ mod tests {
     #[test]
     fn every_case_can_be_asked_for_by_its_id() {
         for kind in [DeviceKind::Cuda, DeviceKind::Host] {
-            for plan in plans(Suite::Full, &kind) {
-                let parsed = parse_case(&plan.case(), Suite::Full, &kind);
-                assert_eq!(parsed, Ok(plan));
+            for case in cases(Suite::Full, &kind) {
+                let parsed = parse_case(&case.id(), Suite::Full, &kind);
+                assert_eq!(parsed, Ok(case));
             }
         }
     }

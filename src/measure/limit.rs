@@ -41,7 +41,7 @@ pub fn memory_limit(facts: &DeviceFacts, requested: Option<u64>) -> MemoryLimit 
 }
 
 /// Why the device is not provably ours; `None` where it is.
-fn not_ours(facts: &DeviceFacts) -> Option<String> {
+pub fn not_ours(facts: &DeviceFacts) -> Option<String> {
     if facts.is_host() {
         return Some("the host's memory is shared with everything that runs on it".to_owned());
     }

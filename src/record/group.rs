@@ -12,6 +12,14 @@ open_enum! {
     Experiment {
         /// Effective bandwidth by layout.
         Bandwidth = "bandwidth",
+        /// Ten blocks of which any may have been freed, and a request of 512 MiB.
+        Classic = "classic",
+        /// What memory is worth after blocks were freed between others.
+        Capacity = "capacity",
+        /// What requests of each length take.
+        Granule = "granule",
+        /// How long calls of an allocator take.
+        Latency = "latency",
     }
 }
 
@@ -397,7 +405,7 @@ pub struct Group {
     pub extra: Map<String, Value>,
 }
 
-fn is_first(process: &u32) -> bool {
+pub(super) fn is_first(process: &u32) -> bool {
     *process == 0
 }
 

@@ -4,9 +4,11 @@
 //! only; whatever can be derived from them (medians, ratios, intervals, flags) is derived by
 //! [`crate::summary`].
 
+mod allocation;
 mod clock;
 mod condition;
 mod coverage;
+mod entry;
 mod group;
 mod heap;
 pub mod journal;
@@ -17,9 +19,11 @@ mod selftest;
 mod sentinel;
 pub mod size;
 
+pub use allocation::{Allocation, Calls, MemoryKind, Quantity, State, Subsets};
 pub use clock::ClockTest;
 pub use condition::{Condition, Health};
 pub use coverage::{Coverage, IntervalKind, Noise};
+pub use entry::Entry;
 pub use group::{
     Arm, Check, CheckKind, Clocks, Experiment, Group, KernelName, LayoutFacts, Lost, Mechanism,
     Order, PatternName, Phases, Placement, Samples, Status, StopReason, When,

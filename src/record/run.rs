@@ -77,6 +77,9 @@ pub struct Selection {
     /// `--processes`: how many fresh processes measure each group.
     #[serde(default = "one_process", skip_serializing_if = "is_one")]
     pub processes: u32,
+    /// `--allow-fill`: whether cases may fill a device that is not provably the run's alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_fill: bool,
 }
 
 fn one_process() -> u32 {

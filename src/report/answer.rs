@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::allocators::refusals;
 use super::case::Case;
 use super::causes::worst;
 use super::grid::spread;
@@ -34,16 +35,37 @@ pub fn answer(summary: &Summary) -> String {
 /// The answer, a paragraph an entry.
 pub fn sentences(summary: &Summary) -> Vec<String> {
     let Summary { run, rows, times } = summary;
-    let cases = Case::all(rows);
+    let (bandwidth, allocators): (Vec<Case<'_>>, Vec<Case<'_>>) =
+        Case::all(rows).into_iter().partition(Case::is_bandwidth);
+    let mut lines = match bandwidth.is_empty() && !allocators.is_empty() {
+        true => vec![format!("{}: what its allocators do.", subject(run))],
+        false => of_bandwidth(run, rows, &bandwidth),
+    };
+    lines.extend(refusals(rows));
+    if !bandwidth.is_empty() || allocators.is_empty() {
+        lines.push(counts(&bandwidth));
+    }
+    lines.extend(asked(&allocators));
+    lines.extend(spent(times));
+    lines
+}
+
+fn of_bandwidth(run: &Run, rows: &[Row], cases: &[Case<'_>]) -> Vec<String> {
     let mut lines = vec![opening(run)];
-    lines.extend(ceilings(run, &cases));
+    lines.extend(ceilings(run, cases));
     lines.extend(curves(rows));
     let placement = placement(rows);
     lines.push(meaning(!placement.is_empty()));
     lines.extend(placement);
-    lines.push(counts(&cases));
-    lines.extend(spent(times));
     lines
+}
+
+/// How many cases of allocators were measured, failed and skipped.
+fn asked(cases: &[Case<'_>]) -> Option<String> {
+    let with = |status: Status| cases.iter().filter(|case| *case.status() == status).count();
+    let [ok, failed, skipped] = [Status::Ok, Status::Failed, Status::Skipped].map(with);
+    (!cases.is_empty())
+        .then(|| format!("Allocators: {ok} cases measured, {failed} failed, {skipped} skipped."))
 }
 
 /// `Time: 27.3 s in groups: 60 % measuring, 31 % preparing, 9 % verifying.`

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::record::{KernelName, PatternName, Status};
+use crate::record::{Experiment, KernelName, PatternName, Refined, Status};
 use crate::summary::{Flag, Metric, Row};
 
 /// The rows of one group.
@@ -52,13 +52,18 @@ impl<'a> Case<'a> {
         self.rows.iter().copied().find(|row| row.metric == metric)
     }
 
+    /// Whether it is one of the bandwidth, and not of an allocator.
+    pub fn is_bandwidth(&self) -> bool {
+        self.first().experiment == Experiment::Bandwidth
+    }
+
     /// Whether the group is one of ceilings.
     pub fn is_ceiling(&self) -> bool {
         if self.is_variants() {
             return false;
         }
-        let kernel = &self.first().kernel.base;
-        *kernel == KernelName::Ceiling
+        let kernel = self.first().kernel.as_ref();
+        kernel.is_some_and(|kernel| kernel.base == KernelName::Ceiling)
             || (self.first().fragment_bytes.is_none()
                 && matches!(self.first().arm(), Some("read" | "write" | "copy" | "driver_copy")))
     }
@@ -71,7 +76,8 @@ impl<'a> Case<'a> {
     /// Whether the group goes over an aged heap.
     pub fn is_aged(&self) -> bool {
         // Streams and packed arms are contiguous.
-        self.rows.iter().any(|row| row.pattern.base == PatternName::Aged)
+        let is_aged = |pattern: &Refined<PatternName>| pattern.base == PatternName::Aged;
+        self.rows.iter().any(|row| row.pattern.as_ref().is_some_and(is_aged))
     }
 
     /// The rows of a metric, in their order.

@@ -47,8 +47,8 @@ pub fn variants(rows: &[Row]) -> Grid {
             let arm = row.arm().unwrap_or_default();
             let ratio_row = case.row(Metric::VariantRatio, arm);
             body.push(vec![
-                clean(&row.kernel.to_string()),
-                clean(&row.pattern.to_string()),
+                clean(&row.kernel_text()),
+                clean(&row.pattern_text()),
                 row.order.as_ref().map(|order| clean(order.as_str())).unwrap_or_default(),
                 row.fragment_bytes.map(bytes).unwrap_or_default(),
                 or_dash(row.figure.median, rate),
@@ -100,8 +100,8 @@ fn line(case: &Case<'_>) -> Vec<String> {
     let row = case.ratio(Metric::RelativeBandwidth).unwrap_or(case.first());
     let part = |metric| or_dash(case.ratio(metric).and_then(|row| row.figure.median), ratio);
     let what = vec![
-        clean(&row.kernel.to_string()),
-        clean(&row.pattern.to_string()),
+        clean(&row.kernel_text()),
+        clean(&row.pattern_text()),
         row.footprint_bytes.map(bytes).unwrap_or_default(),
         row.fragment_bytes.map(bytes).unwrap_or_default(),
     ];

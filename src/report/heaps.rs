@@ -21,8 +21,8 @@ fn line(case: &Case<'_>) -> Vec<String> {
     let row = case.ratio(Metric::RelativeBandwidth).unwrap_or(case.first());
     let reached = row.parameter("median_hole_bytes").and_then(|text| text.parse().ok());
     let what = vec![
-        clean(&row.kernel.to_string()),
-        clean(&row.pattern.to_string()),
+        clean(&row.kernel_text()),
+        clean(&row.pattern_text()),
         clean(row.allocator.as_deref().unwrap_or_default()),
         clean(row.parameter("sizes").unwrap_or_default()),
         clean(row.state.as_deref().unwrap_or_default().trim_start_matches("hole=")),
@@ -45,7 +45,7 @@ pub fn placement(rows: &[Row]) -> Vec<String> {
 fn said(cases: &[Case<'_>], pattern: &str, what: &str) -> Option<String> {
     let ratios = cases.iter().filter(|case| case.is_aged()).filter_map(|case| {
         let row = case.ratio(Metric::RelativeBandwidth)?;
-        row.figure.median.filter(|_| row.pattern.to_string() == pattern).map(|median| (median, row))
+        row.figure.median.filter(|_| row.pattern_text() == pattern).map(|median| (median, row))
     });
     let ratios: Vec<(f64, &Row)> = ratios.collect();
     let by_median = |a: &&(f64, &Row), b: &&(f64, &Row)| a.0.total_cmp(&b.0);

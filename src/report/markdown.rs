@@ -1,5 +1,6 @@
 //! The page of one or more runs.
 
+use super::allocators::classic;
 use super::answer::{counts, sentences, subject};
 use super::case::Case;
 use super::escape::{code, escape};
@@ -36,6 +37,7 @@ fn page(summary: &Summary, is_one_of_many: bool) -> String {
         ("## By layout", accesses(rows)),
         ("## Aged heaps", heaps(rows)),
         ("## Competing kernels", variants(rows)),
+        ("## A request among freed blocks", classic(rows)),
     ] {
         if !grid.body.is_empty() {
             blocks.push(title.to_owned());

@@ -5,6 +5,7 @@
 //! [`selftest_page`] do so for a selftest. Strings of rows come from files and are
 //! never trusted: control characters are spelled out wherever a person reads.
 
+mod allocators;
 mod answer;
 mod case;
 mod causes;

@@ -72,7 +72,7 @@ impl<'a> Plot<'a> {
 
     fn is_first(&self) -> bool {
         self.rows().next().is_some_and(|row| {
-            row.kernel.to_string() == "gather_read" && row.pattern.to_string() == "shuffled"
+            row.kernel_text() == "gather_read" && row.pattern_text() == "shuffled"
         })
     }
 
@@ -144,7 +144,7 @@ impl<'a> Plot<'a> {
     fn title(&self) -> String {
         let Some(row) = self.rows().next() else { return String::new() };
         let host = if row.flags.contains(&Flag::Host) { ", on the host" } else { "" };
-        let name = fitted(&clean(&format!("{}, {}", row.kernel, row.pattern)), 40);
+        let name = fitted(&clean(&format!("{}, {}", row.kernel_text(), row.pattern_text())), 40);
         format!("{name}{host}: relative bandwidth (scattered / packed) by fragment")
     }
 

@@ -1,5 +1,6 @@
 //! The compact table of a run for a terminal.
 
+use super::allocators::classic;
 use super::answer::subject;
 use super::grid::{Grid, accesses, ceilings, unmeasured, variants};
 use super::heaps::heaps;
@@ -17,7 +18,7 @@ const GAP: &str = "  ";
 pub fn table(summary: &Summary) -> String {
     let Summary { run, rows, .. } = summary;
     let mut blocks = vec![wrapped(&format!("{}.", subject(run)), WIDTH, GAP)];
-    let grids = [ceilings(rows), accesses(rows), heaps(rows), variants(rows)];
+    let grids = [ceilings(rows), accesses(rows), heaps(rows), variants(rows), classic(rows)];
     let shown = grids.iter().filter(|grid| !grid.body.is_empty());
     blocks.extend(shown.map(|grid| aligned(grid, CELL)));
     let reasons: Vec<String> = unmeasured(rows)

@@ -27,8 +27,8 @@ impl BracketKey {
         is_curve.then_some(BracketKey {
             run: row.run.clone(),
             device: row.device.clone(),
-            kernel: row.kernel.clone(),
-            pattern: row.pattern.clone(),
+            kernel: row.kernel.clone()?,
+            pattern: row.pattern.clone()?,
             footprint_bytes: row.footprint_bytes?,
         })
     }

@@ -2,15 +2,40 @@
 
 mod shape;
 
+use crate::experiment::{Case, Suite, parse_case};
 use crate::record::{
-    Clocks, DeviceFacts, DeviceKind, Group, HostFacts, KernelName, Placement, Run, SCHEMA,
-    Selection, Status, StopReason,
+    Allocation, Clocks, DeviceFacts, DeviceKind, Group, HostFacts, KernelName, Placement, Run,
+    SCHEMA, Selection, Status, StopReason, Subsets,
 };
 pub use shape::Shape;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
+
+/// The record of a case before anything was measured.
+pub fn allocation(case: &str) -> Allocation {
+    match parse_case(case, Suite::Quick, &DeviceKind::Cuda) {
+        Ok(Case::Allocation(plan)) => plan.record(Status::Ok, None),
+        other => panic!("{case}: {other:?}"),
+    }
+}
+
+/// Two blocks, of which any may be freed; without both, a request fails, and with one of them at
+/// first.
+pub fn classic(allocator: &str) -> Allocation {
+    let subsets = Subsets {
+        blocks_bytes: vec![256 * MIB, 512 * MIB],
+        request_bytes: 512 * MIB,
+        window_bytes: 768 * MIB,
+        rounded_bytes: 768 * MIB,
+        tried: 1024,
+        failed: vec![0, 1, 2],
+        failed_again: vec![0, 1],
+    };
+    let case = format!("classic/allocator={allocator}/memory=simulated");
+    Allocation { subsets: Some(subsets), ..allocation(&case) }
+}
 
 /// A run on a GPU with 60 MiB of L2 and a peak of 4814 GB/s.
 pub fn gpu_run() -> Run {
@@ -34,6 +59,7 @@ pub fn gpu_run() -> Run {
             memory_limit_bytes: None,
             time_limit_s: None,
             processes: 1,
+            allow_fill: false,
         },
         memory_limit_bytes: 130 * GIB,
         memory_limit_reason: "nobody else uses the device".into(),

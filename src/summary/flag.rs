@@ -41,11 +41,13 @@ pub enum Flag {
     Imprecise,
     /// Fewer than 30 samples.
     FewSamples,
+    /// Free memory was not the same before and after.
+    Disturbed,
 }
 
 impl Flag {
     /// Every flag, in the order of the table.
-    pub const ALL: [Flag; 19] = [
+    pub const ALL: [Flag; 20] = [
         Flag::Host,
         Flag::Cache,
         Flag::FlatTime,
@@ -65,6 +67,7 @@ impl Flag {
         Flag::Autocorrelated,
         Flag::Imprecise,
         Flag::FewSamples,
+        Flag::Disturbed,
     ];
 
     /// The flag as it stands in tables and files.
@@ -89,6 +92,7 @@ impl Flag {
             Flag::Autocorrelated => "autocorrelated",
             Flag::Imprecise => "imprecise",
             Flag::FewSamples => "few_samples",
+            Flag::Disturbed => "disturbed",
         }
     }
 
@@ -128,6 +132,7 @@ impl Flag {
             Flag::Autocorrelated => "Rounds that follow each other are more alike than by chance.",
             Flag::Imprecise => "The interval is wider than what was aimed at.",
             Flag::FewSamples => "The figure stands on fewer than 30 samples.",
+            Flag::Disturbed => "The driver's free memory was not the same before and after.",
         }
     }
 
@@ -176,6 +181,9 @@ impl Flag {
             }
             Flag::Imprecise => "A difference smaller than the interval cannot be seen.",
             Flag::FewSamples => "The interval is wide, and one odd sample moves it.",
+            Flag::Disturbed => {
+                "Something else took or gave memory meanwhile, or the driver kept some for itself."
+            }
         }
     }
 
@@ -215,6 +223,7 @@ impl Flag {
             }
             Flag::Imprecise => "Give more time, or leave the machine alone while it measures.",
             Flag::FewSamples => "Give more time.",
+            Flag::Disturbed => "End whatever else uses the device, and measure again.",
         }
     }
 }

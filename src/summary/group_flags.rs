@@ -37,7 +37,7 @@ pub fn of_group(device: &DeviceFacts, group: &Group) -> BTreeSet<Flag> {
 
 /// Whether anybody else is known to have had a part of the device, when the run began or around the
 /// group.
-fn is_shared(device: &DeviceFacts, condition: Option<&Condition>) -> bool {
+pub fn is_shared(device: &DeviceFacts, condition: Option<&Condition>) -> bool {
     use Virtualization::{HostVgpu, Vgpu};
     let around = condition.and_then(|condition| condition.other_processes).into_iter().flatten();
     device.mps == Some(true)

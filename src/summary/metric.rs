@@ -29,6 +29,39 @@ pub enum Metric {
     SameRatio,
     /// How far the medians of single placements lie apart: (highest - lowest) / median.
     PlacementSpread,
+    /// How long an allocation takes.
+    AllocLatency,
+    /// How long a free takes.
+    FreeLatency,
+    /// How many times as long an allocation takes as in the base state.
+    AllocLatencyRatio,
+    /// How many times as long a free takes as in the base state.
+    FreeLatencyRatio,
+    /// Requested bytes of the blocks that were freed.
+    Freed,
+    /// By how much the driver's free bytes rose when they were.
+    DriverFree,
+    /// Freed bytes that the driver's free bytes did not rise by.
+    Stranded,
+    /// Bytes that requests of a length get back.
+    Refillable,
+    /// The longest request of whole pages that is served.
+    LargestAllocatable,
+    /// 1 - largest allocatable / free: on `driver` what the driver says is free, on `allocator` that
+    /// and what was stranded.
+    ExternalFragmentation,
+    /// What a request takes of memory, together with others of its length.
+    Granule,
+    /// 1 - requested / taken.
+    InternalFragmentation,
+    /// How far apart in addresses requests of a length come.
+    AddressStep,
+    /// The share of sets of freed blocks with which a request fails.
+    FailureProbability,
+    /// The share of sets with which it fails and less is free than it asks for.
+    ShortProbability,
+    /// The share of sets with which it fails though as much is free as it asks for.
+    FragmentedProbability,
 }
 
 impl Metric {
@@ -46,6 +79,22 @@ impl Metric {
             Metric::VariantRatio => "variant_ratio",
             Metric::SameRatio => "same_ratio",
             Metric::PlacementSpread => "placement_spread",
+            Metric::AllocLatency => "alloc_latency",
+            Metric::FreeLatency => "free_latency",
+            Metric::AllocLatencyRatio => "alloc_latency_ratio",
+            Metric::FreeLatencyRatio => "free_latency_ratio",
+            Metric::Freed => "freed",
+            Metric::DriverFree => "driver_free",
+            Metric::Stranded => "stranded",
+            Metric::Refillable => "refillable",
+            Metric::LargestAllocatable => "largest_allocatable",
+            Metric::ExternalFragmentation => "external_fragmentation",
+            Metric::Granule => "granule",
+            Metric::InternalFragmentation => "internal_fragmentation",
+            Metric::AddressStep => "address_step",
+            Metric::FailureProbability => "failure_probability",
+            Metric::ShortProbability => "short_probability",
+            Metric::FragmentedProbability => "fragmented_probability",
         }
     }
 
@@ -53,6 +102,17 @@ impl Metric {
     pub fn unit(self) -> &'static str {
         match self {
             Metric::EffectiveBandwidth => "GB/s",
+            Metric::AllocLatency | Metric::FreeLatency => "ns",
+            Metric::Freed
+            | Metric::DriverFree
+            | Metric::Stranded
+            | Metric::Refillable
+            | Metric::LargestAllocatable
+            | Metric::Granule
+            | Metric::AddressStep => "bytes",
+            Metric::FailureProbability
+            | Metric::ShortProbability
+            | Metric::FragmentedProbability => "probability",
             _ => "ratio",
         }
     }

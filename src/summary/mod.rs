@@ -5,6 +5,7 @@
 //! stays, and [`Times`] tells where the time went. Everything here is a pure function of what the journal holds.
 
 mod access;
+mod allocation;
 mod between;
 mod bracket;
 mod ceiling;
@@ -26,6 +27,7 @@ mod times;
 mod trust;
 mod variants;
 
+pub use allocation::{LENGTHS, OWNERS, TRIES};
 pub use bracket::{Bracket, BracketKey, Outcome, brackets};
 pub use flag::Flag;
 pub use metric::Metric;

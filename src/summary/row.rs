@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Serialize, Serializer};
 
 use super::{Flag, Metric};
-use crate::record::{Experiment, KernelName, Mechanism, Order, PatternName, Refined, Status};
+use crate::record::{Experiment, KernelName, Mechanism, Order, PatternName, Refined, Run, Status};
 use crate::stats::{self, CONFIDENCE, Interval};
 
 /// The columns of the summary table, in order.
@@ -72,10 +72,10 @@ pub struct Row {
     pub case: String,
     /// The mechanism that the layout stands for.
     pub mechanism: Mechanism,
-    /// The kernel.
-    pub kernel: Refined<KernelName>,
-    /// The pattern that the arm reads.
-    pub pattern: Refined<PatternName>,
+    /// The kernel; none where an allocator is measured.
+    pub kernel: Option<Refined<KernelName>>,
+    /// The pattern that the arm reads; none where an allocator is measured.
+    pub pattern: Option<Refined<PatternName>>,
     /// The order in which the arm visits the fragments; none on a stream.
     pub order: Option<Order>,
     /// How physical memory lies under the arena.
@@ -143,6 +143,59 @@ pub struct Row {
 }
 
 impl Row {
+    /// A row of a run that says nothing yet.
+    pub(super) fn of_run(run_id: &str, run: &Run, experiment: Experiment, metric: Metric) -> Row {
+        let device = &run.device;
+        Row {
+            run: run_id.to_owned(),
+            device: if device.is_host() { host_name(&device.name) } else { device.name.clone() },
+            device_uuid: device.uuid.clone(),
+            experiment,
+            case: String::new(),
+            mechanism: Mechanism::None,
+            kernel: None,
+            pattern: None,
+            order: None,
+            backing: None,
+            allocator: None,
+            state: None,
+            parameters: String::new(),
+            fragment_bytes: None,
+            alignment_bytes: None,
+            footprint_bytes: None,
+            payload_bytes: None,
+            touched_bytes: None,
+            index_bytes: None,
+            request_bytes: None,
+            live_blocks: None,
+            metric,
+            unit: metric.unit(),
+            baseline: None,
+            figure: Figure::default(),
+            verified: false,
+            status: Status::Ok,
+            reason: None,
+            flags: BTreeSet::new(),
+            placements: None,
+            placement_low: None,
+            placement_high: None,
+            processes: None,
+            process_low: None,
+            process_high: None,
+            widening: None,
+        }
+    }
+
+    /// The kernel as tables write it; empty where there is none.
+    pub fn kernel_text(&self) -> String {
+        self.kernel.as_ref().map(Refined::to_string).unwrap_or_default()
+    }
+
+    /// The pattern as tables write it; empty where there is none.
+    pub fn pattern_text(&self) -> String {
+        self.pattern.as_ref().map(Refined::to_string).unwrap_or_default()
+    }
+
     /// The case id of the group, without an arm.
     pub fn group_case(&self) -> &str {
         self.case.rsplit_once("/arm=").map_or(&self.case, |(group, _)| group)
@@ -179,7 +232,7 @@ pub struct Figure {
     /// The upper end of the median's 95 % interval.
     #[serde(serialize_with = "six_digits")]
     pub ci_high: Option<f64>,
-    /// What the interval spans: `within` or `between` processes.
+    /// What the interval spans: `within` or `between` processes; `exact` where nothing was sampled.
     pub interval: Option<&'static str>,
     /// The 90th percentile, where the samples can bound it.
     #[serde(serialize_with = "six_digits")]
@@ -266,6 +319,11 @@ impl Figure {
         let Figure { median, ci_low, ci_high, p90, p99, p999, min, max, .. } = *self;
         [median, ci_low, ci_high, p90, p99, p999, min, max]
     }
+}
+
+/// A host's name is the processor's or none at all; neither may pass for a GPU's.
+fn host_name(name: &str) -> String {
+    if name.starts_with("host") { name.to_owned() } else { format!("host: {name}") }
 }
 
 fn joined<S: Serializer>(flags: &BTreeSet<Flag>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use super::flat::FlatTimes;
 use super::source::Source;
-use super::{Row, Times, access, between, ceiling, dropped, same, variants};
-use crate::record::{Group, KernelName, Run};
+use super::{Row, Times, access, allocation, between, ceiling, dropped, same, variants};
+use crate::record::{Allocation, Entry, Group, KernelName, Run};
 
 /// A run with all that is derived from its groups: what a report is made of.
 #[derive(Clone, Debug)]
@@ -23,7 +23,24 @@ impl Summary {
     /// The summary of a run and its groups.
     pub fn of(run: Run, groups: &[Group]) -> Summary {
         let rows = rows(&run_id(&run), &run, groups);
-        Summary { run, rows, times: Times::of(groups) }
+        Summary { run, rows, times: Times::of(groups.iter().map(|group| &group.phases)) }
+    }
+
+    /// The summary of a run and all its cases: groups first, then allocators.
+    pub fn of_entries(run: Run, entries: Vec<Entry>) -> Summary {
+        let (mut groups, mut allocations) = (Vec::new(), Vec::new());
+        for entry in entries {
+            match entry {
+                Entry::Group(group) => groups.push(*group),
+                Entry::Allocation(allocation) => allocations.push(*allocation),
+            }
+        }
+        let Summary { run, mut rows, .. } = Summary::of(run, &groups);
+        let run_id = run_id(&run);
+        rows.extend(of_allocations(&run_id, &run, &allocations));
+        let phases = groups.iter().map(|group| &group.phases);
+        let phases = phases.chain(allocations.iter().map(|one| &one.phases));
+        Summary { times: Times::of(phases), run, rows }
     }
 }
 
@@ -64,6 +81,24 @@ pub fn rows(run_id: &str, run: &Run, groups: &[Group]) -> Vec<Row> {
         true => by_case(&kept).into_iter().flat_map(merged).collect(),
         false => kept.iter().flat_map(rows_of).collect(),
     }
+}
+
+/// The rows of allocators. Those of several processes are made together.
+fn of_allocations(run_id: &str, run: &Run, allocations: &[Allocation]) -> Vec<Row> {
+    let mut cases: Vec<(&str, Vec<Vec<Row>>)> = Vec::new();
+    for one in allocations {
+        let rows = allocation::rows(&allocation::Source { run_id, run, allocation: one });
+        match cases.iter_mut().find(|(case, _)| *case == one.case) {
+            Some((_, processes)) => processes.push(rows),
+            None => cases.push((&one.case, vec![rows])),
+        }
+    }
+    let merged = |(_, mut processes): (_, Vec<Vec<Row>>)| match processes.len() {
+        1 => processes.remove(0),
+        _ => between::merged(processes, None),
+    };
+    let rows = cases.into_iter().flat_map(merged);
+    rows.chain(allocation::ratios(run_id, run, allocations)).collect()
 }
 
 /// A group without its spoiled rounds, and how many those were.

@@ -122,8 +122,8 @@ impl Source<'_> {
 
     fn of_arm(&self, metric: Metric, arm: &Arm) -> Row {
         let mut row = self.row(metric, Some(&arm.name));
-        row.kernel = arm.kernel.clone();
-        row.pattern = arm.pattern.clone();
+        row.kernel = Some(arm.kernel.clone());
+        row.pattern = Some(arm.pattern.clone());
         row.order = arm.order.clone();
         // Without gaps a layout ends where its payload ends, however wide the scattered one is.
         if arm.pattern.base == PatternName::Contiguous {
@@ -135,18 +135,13 @@ impl Source<'_> {
     }
 
     fn row(&self, metric: Metric, arm: Option<&str>) -> Row {
-        let (device, group) = (&self.run.device, self.group);
+        let group = self.group;
         let arm = arm.map(|name| format!("/arm={name}")).unwrap_or_default();
         Row {
-            run: self.run_id.to_owned(),
-            device: if device.is_host() { host_name(&device.name) } else { device.name.clone() },
-            device_uuid: device.uuid.clone(),
-            experiment: group.experiment.clone(),
             case: format!("{}{arm}", group.case),
             mechanism: group.mechanism.clone(),
-            kernel: group.kernel.clone(),
-            pattern: group.pattern.clone(),
-            order: None,
+            kernel: Some(group.kernel.clone()),
+            pattern: Some(group.pattern.clone()),
             backing: Some("plain".to_owned()),
             allocator: group.heap.as_ref().map(|heap| heap.policy.clone()),
             state: group.heap.as_ref().map(state_of),
@@ -155,25 +150,11 @@ impl Source<'_> {
             alignment_bytes: group.alignment_bytes,
             footprint_bytes: Some(group.footprint_bytes),
             payload_bytes: Some(group.payload_bytes),
-            touched_bytes: None,
-            index_bytes: None,
-            request_bytes: None,
             live_blocks: group.heap.as_ref().map(|heap| heap.live_blocks),
-            metric,
-            unit: metric.unit(),
-            baseline: None,
-            figure: Figure::default(),
             verified: group.is_verified(),
             status: group.status.clone(),
-            reason: None,
             flags: self.flags(),
-            placements: None,
-            placement_low: None,
-            placement_high: None,
-            processes: None,
-            process_low: None,
-            process_high: None,
-            widening: None,
+            ..Row::of_run(self.run_id, self.run, group.experiment.clone(), metric)
         }
     }
 
@@ -223,9 +204,4 @@ impl Source<'_> {
 /// The state of a heap as tables name it: by the median hole that was asked for.
 fn state_of(heap: &HeapFacts) -> String {
     format!("hole={}", size::exact(heap.hole_bytes))
-}
-
-/// A host's name is the processor's or none at all; neither may pass for a GPU's.
-fn host_name(name: &str) -> String {
-    if name.starts_with("host") { name.to_owned() } else { format!("host: {name}") }
 }

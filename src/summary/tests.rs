@@ -81,7 +81,7 @@ fn arms_without_gaps_have_no_gaps_in_their_footprint() {
         assert_eq!(row.footprint_bytes, Some(footprint), "{arm}");
     }
     assert_eq!(
-        row(&rows, Metric::EffectiveBandwidth, "packed").pattern.base,
+        row(&rows, Metric::EffectiveBandwidth, "packed").pattern.clone().unwrap().base,
         PatternName::Contiguous
     );
 }
@@ -274,7 +274,7 @@ fn competitors_stand_against_their_default() {
     let ratios: Vec<_> = rows.iter().filter(|row| row.metric == Metric::VariantRatio).collect();
     let [slow, same] = ratios[..] else { panic!("{} ratios", ratios.len()) };
     assert_eq!(slow.baseline.as_deref(), Some("scattered"));
-    assert_eq!(slow.kernel.to_string(), "gather_read.depth_2");
+    assert_eq!(slow.kernel_text(), "gather_read.depth_2");
     assert!((slow.figure.median.unwrap() - 0.5).abs() < 1e-3, "{:?}", slow.figure);
     assert!((same.figure.median.unwrap() - 1.0).abs() < 1e-3, "{:?}", same.figure);
     let rates = rows.iter().filter(|row| row.metric == Metric::EffectiveBandwidth);

@@ -1,6 +1,6 @@
 //! Where the wall time of a run's groups went.
 
-use crate::record::{Group, Phases};
+use crate::record::Phases;
 
 type Part = (&'static str, fn(&Phases) -> u64);
 
@@ -27,11 +27,9 @@ pub struct Times {
 }
 
 impl Times {
-    /// The times of these groups, added up.
-    pub fn of(groups: &[Group]) -> Times {
-        let sum = |part: fn(&Phases) -> u64| {
-            groups.iter().map(|group| part(&group.phases)).fold(0, u64::saturating_add)
-        };
+    /// The times of cases with these phases, added up.
+    pub fn of<'a>(cases: impl Iterator<Item = &'a Phases> + Clone) -> Times {
+        let sum = |part: fn(&Phases) -> u64| cases.clone().map(part).fold(0, u64::saturating_add);
         let parts = PARTS.iter().map(|&(name, part)| (name, sum(part)));
         let parts_ns = parts.filter(|(name, ns)| *name != "timed" || *ns > 0).collect();
         let (intervals, host_ns) = (sum(|phases| phases.intervals), sum(|phases| phases.host_ns));
@@ -67,7 +65,12 @@ impl Times {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Group;
     use crate::summary::fixture::Shape;
+
+    fn times_of(groups: &[Group]) -> Times {
+        Times::of(groups.iter().map(|group| &group.phases))
+    }
 
     fn group(prepare_ns: u64, verify_ns: u64, measure_ns: u64) -> Group {
         let mut group = Shape::default().group();
@@ -83,7 +86,7 @@ mod tests {
             group.phases.wait_ns = 100;
             group
         };
-        let times = Times::of(&[group(100, 30, 200), group(50, 20, 400)].map(waited));
+        let times = times_of(&[group(100, 30, 200), group(50, 20, 400)].map(waited));
         let parts = [("measuring", 600), ("preparing", 150), ("verifying", 50), ("waiting", 200)];
         assert_eq!((&times.parts_ns[..], times.total_ns()), (&parts[..], 1000));
         let shares =
@@ -94,11 +97,11 @@ mod tests {
     #[test]
     fn what_was_timed_is_told_apart_where_it_is_known() {
         let mut group = group(100, 30, 600);
-        let times = Times::of(std::slice::from_ref(&group));
+        let times = times_of(std::slice::from_ref(&group));
         assert_eq!((times.beside_interval_ns(), times.host_interval_ns()), (None, None));
         (group.phases.timed_ns, group.phases.intervals) = (400, 8);
         group.phases.host_ns = 80;
-        let times = Times::of(&[group.clone(), group]);
+        let times = times_of(&[group.clone(), group]);
         assert_eq!(times.parts_ns[..2], [("timed", 800), ("measuring", 400)]);
         assert_eq!((times.total_ns(), times.beside_interval_ns()), (1460, Some(25)));
         assert_eq!(times.host_interval_ns(), Some(10));
@@ -106,13 +109,13 @@ mod tests {
 
     #[test]
     fn no_time_has_no_shares() {
-        assert_eq!(Times::of(&[]).shares(), []);
-        assert_eq!(Times::of(&[group(0, 0, 0)]).shares(), []);
+        assert_eq!(times_of(&[]).shares(), []);
+        assert_eq!(times_of(&[group(0, 0, 0)]).shares(), []);
     }
 
     #[test]
     fn absurd_times_do_not_overflow() {
-        let times = Times::of(&[group(u64::MAX, 1, u64::MAX), group(1, 1, 1)]);
+        let times = times_of(&[group(u64::MAX, 1, u64::MAX), group(1, 1, 1)]);
         assert!(times.shares().iter().all(|(_, share)| (0.0..=1.0).contains(share)));
     }
 }

@@ -154,6 +154,7 @@ impl Ground {
             memory_limit_bytes: None,
             time_limit_s: None,
             processes: 1,
+            allow_fill: false,
         };
         let interrupted = interruption()?;
         let mut bench = Bench { device: device.id, selection, worker: None, interrupted };

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use super::super::Failure;
+use super::super::bench::OUT_OF_TURN;
 use super::super::groups::Groups;
 use super::super::progress::Progress;
 use super::super::worker::Request;
 use super::{Arguments, Ground, interrupted_after, not_kept, unsound};
-use crate::experiment::{MOVED, Plan, SAME, Suite, parse_case};
-use crate::record::{DeviceKind, Group, Run, Status};
+use crate::experiment::{Case, MOVED, Plan, SAME, Suite, parse_plan};
+use crate::record::{DeviceKind, Entry, Group, Run, Status};
 use crate::report;
 use crate::summary::{SameCount, count_same};
 
@@ -31,8 +32,8 @@ pub fn run(arguments: &Arguments, comparisons: u32) -> Result<(), Failure> {
     let mut progress = Progress::new(plans.len());
     let mut groups: Vec<Group> = Vec::new();
     for plan in &plans {
-        let case = plan.case();
-        progress.begin(&case);
+        let id = plan.case();
+        progress.begin(&id);
         let request = Request::Measure {
             plan: Box::new(plan.clone()),
             ahead: Vec::new(),
@@ -40,15 +41,18 @@ pub fn run(arguments: &Arguments, comparisons: u32) -> Result<(), Failure> {
         };
         let asked =
             Groups { run: &ground.run, path: Path::new(""), patience: None, inject_fault: false };
-        let group = asked.ask(&mut ground.bench, plan, &request)?;
+        let case = Case::Bandwidth(Box::new(plan.clone()));
+        let Entry::Group(group) = asked.ask(&mut ground.bench, &case, &request)? else {
+            return Err(Failure { code: Failure::CASE, message: OUT_OF_TURN.to_owned() });
+        };
         if ground.bench.interrupted.load(Ordering::SeqCst) {
             return Err(interrupted_after(groups.len(), "comparisons"));
         }
         if let Some(journal) = &mut ground.journal {
             journal.write_group(&group).map_err(not_kept)?;
         }
-        progress.end(&case, group.status.as_str());
-        groups.push(group);
+        progress.end(&id, group.status.as_str());
+        groups.push(*group);
     }
     let counts = count_same(&ground.run, &groups);
     ground.show(arguments.format, &counts, || report::same_table(&ground.run, &counts))?;
@@ -63,7 +67,7 @@ fn plans(run: &Run, comparisons: u32) -> Result<Vec<Plan>, Failure> {
             let case = format!(
                 "bandwidth/kernel={kernel}.{refinement}/pattern=shuffled/fragment={fragment}/footprint={footprint}"
             );
-            let plan = parse_case(&case, Suite::Quick, kind).map_err(Failure::request)?;
+            let plan = parse_plan(&case, Suite::Quick, kind).map_err(Failure::request)?;
             Ok(Plan { repetition: n, ..plan })
         };
         (0..comparisons).map(plan).collect::<Result<Vec<Plan>, Failure>>()

@@ -19,7 +19,7 @@ pub use error::JournalError;
 pub use schema::schema;
 pub use writer::JournalWriter;
 
-use super::{ClockTest, Coverage, Group, Run, Selftest};
+use super::{Allocation, ClockTest, Coverage, Entry, Group, Run, Selftest};
 
 /// What a run's line calls the checksums at the ends of all lines.
 const CHECKSUM: &str = checksum::FIELD;
@@ -32,6 +32,8 @@ pub struct Journal {
     /// The groups, in the order in which they ended. Where a case has several lines, the last of
     /// them: a resumed run measures again what was lost.
     pub groups: Vec<Group>,
+    /// What allocators did, likewise.
+    pub allocations: Vec<Allocation>,
     /// The kernels of a selftest, likewise; of each the last line.
     pub selftests: Vec<Selftest>,
     /// How often intervals held the truth, likewise.
@@ -45,4 +47,13 @@ pub struct Journal {
     pub torn: Option<String>,
     /// Bytes of text up to the end of the last whole line: where a resumed run goes on.
     pub whole_bytes: u64,
+}
+
+impl Journal {
+    /// All cases as they ended, lost ones among them.
+    pub fn into_entries(self) -> Vec<Entry> {
+        let groups = self.groups.into_iter().map(|group| Entry::Group(Box::new(group)));
+        let allocations = self.allocations.into_iter();
+        groups.chain(allocations.map(|one| Entry::Allocation(Box::new(one)))).collect()
+    }
 }

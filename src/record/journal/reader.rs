@@ -9,7 +9,7 @@ use flate2::read::MultiGzDecoder;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::super::{Group, Run, SCHEMA};
+use super::super::{Run, SCHEMA};
 use super::checksum::{self, Verdict};
 use super::{CHECKSUM, Journal, JournalError};
 
@@ -86,6 +86,7 @@ impl Reader<'_> {
         let mut journal = Journal {
             run,
             groups: Vec::new(),
+            allocations: Vec::new(),
             selftests: Vec::new(),
             coverages: Vec::new(),
             clocks: Vec::new(),
@@ -107,7 +108,8 @@ impl Reader<'_> {
                 Err(error) => return Err(self.bad_line(&line, format!("no JSON: {error}"))),
             }
         }
-        replace_lost(&mut journal.groups);
+        replace_lost(&mut journal.groups, |one| (one.process, &one.case, one.lost.is_some()));
+        replace_lost(&mut journal.allocations, |one| (one.process, &one.case, one.lost.is_some()));
         Ok(journal)
     }
 
@@ -176,6 +178,7 @@ impl Reader<'_> {
                 );
             }
             Some("group") => journal.groups.push(self.record(line, object)?),
+            Some("allocation") => journal.allocations.push(self.record(line, object)?),
             Some("selftest") => journal.selftests.push(self.record(line, object)?),
             Some("coverage") => journal.coverages.push(self.record(line, object)?),
             Some("clock") => journal.clocks.push(self.record(line, object)?),
@@ -208,15 +211,16 @@ impl Reader<'_> {
     }
 }
 
-/// A later group of the same case and process stands in place of one that was lost.
-fn replace_lost(groups: &mut Vec<Group>) {
+/// A later record of the same case and process stands in place of one that was lost.
+fn replace_lost<T>(records: &mut Vec<T>, key: impl Fn(&T) -> (u32, &String, bool)) {
     let mut later = HashSet::new();
-    groups.reverse();
-    groups.retain(|group| {
-        let is_last = later.insert((group.process, group.case.clone()));
-        is_last || group.lost.is_none()
+    records.reverse();
+    records.retain(|record| {
+        let (process, case, is_lost) = key(record);
+        let is_last = later.insert((process, case.clone()));
+        is_last || !is_lost
     });
-    groups.reverse();
+    records.reverse();
 }
 
 pub(super) fn is_whole(line: &Line) -> bool {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::{ClockTest, Coverage, Group, Run, Selftest};
+use super::super::{Allocation, ClockTest, Coverage, Entry, Group, Run, Selftest};
 use super::reader::{GZIP_MAGIC, is_whole, lines};
 use super::{CHECKSUM, JournalError, checksum};
 
@@ -23,6 +23,7 @@ pub(super) enum Written<'a> {
         run: &'a Run,
     },
     Group(&'a Group),
+    Allocation(&'a Allocation),
     Selftest(&'a Selftest),
     Coverage(&'a Coverage),
     Clock(&'a ClockTest),
@@ -130,6 +131,18 @@ impl JournalWriter {
     /// [`JournalError::Write`]; the journal is then as it was before.
     pub fn write_group(&mut self, group: &Group) -> Result<(), JournalError> {
         self.write(&group.into())
+    }
+
+    /// Writes the line of a case as it ended.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Write`]; the journal is then as it was before.
+    pub fn write_entry(&mut self, entry: &Entry) -> Result<(), JournalError> {
+        match entry {
+            Entry::Group(group) => self.write_group(group),
+            Entry::Allocation(allocation) => self.write(&Written::Allocation(allocation)),
+        }
     }
 
     /// Writes the line of a selftest's kernel.

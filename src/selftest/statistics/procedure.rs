@@ -10,7 +10,7 @@ use serde_json::Map;
 use super::noise::Times;
 use crate::device::scripted::{Scripted, Timed};
 use crate::device::{Buffer, Device, Interval, Launch, SUM_BYTES};
-use crate::experiment::{Suite, parse_case};
+use crate::experiment::{Suite, parse_plan};
 use crate::kernel::Access;
 use crate::layout::draw;
 use crate::measure::{
@@ -160,7 +160,7 @@ fn read<'a>(source: &'a Buffer, sums: &'a Buffer, bytes: u64) -> Launch<'a> {
 /// The group's line, as if its kernels had been verified: what a simulation returns is right.
 fn recorded(measured: Measured) -> Group {
     let case = "bandwidth/kernel=gather_read/pattern=shuffled/fragment=128B/footprint=2GiB";
-    let plan = parse_case(case, Suite::Quick, &DeviceKind::Cuda).expect("it is in the suites");
+    let plan = parse_plan(case, Suite::Quick, &DeviceKind::Cuda).expect("it is in the suites");
     let mut group = plan.record(Status::Ok, None);
     group.held = Some(true);
     group.target_half_width_ppm = Some(TARGET_PPM);
@@ -203,6 +203,7 @@ fn run() -> Run {
             memory_limit_bytes: None,
             time_limit_s: None,
             processes: 1,
+            allow_fill: false,
         },
         memory_limit_bytes: 0,
         memory_limit_reason: String::new(),

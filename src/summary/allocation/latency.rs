@@ -1,0 +1,97 @@
+//! How long calls take, and how many times as long as in the base state.
+
+use super::{Source, with_parameters};
+use crate::record::{Allocation, Run};
+use crate::stats::{self, CONFIDENCE};
+use crate::summary::{Figure, Metric, Row, group_flags};
+
+/// The state that others are held against.
+const BASE: &str = "base";
+
+/// Each call, its metric and that of its ratio.
+const CALLS: [(&str, Metric, Metric); 2] = [
+    ("allocate", Metric::AllocLatency, Metric::AllocLatencyRatio),
+    ("free", Metric::FreeLatency, Metric::FreeLatencyRatio),
+];
+
+pub(super) fn rows(source: &Source<'_>) -> Vec<Row> {
+    let of_call = |(call, metric, _): (&str, Metric, Metric)| {
+        let figure = Figure::within(&values(source.allocation, call)?)?;
+        let mut row = described(source, metric);
+        row.flags.extend(group_flags::of_figure(&figure, None));
+        row.figure = figure;
+        Some(row)
+    };
+    CALLS.into_iter().filter_map(of_call).collect()
+}
+
+fn described(source: &Source<'_>, metric: Metric) -> Row {
+    let state = source.allocation.state.as_ref();
+    let number = |of: fn(&crate::record::State) -> u64| state.map(|state| of(state).to_string());
+    let more = [
+        ("timer_ns", number(|state| state.timer_ns)),
+        ("holes", number(|state| state.holes)),
+        ("hole_bytes", number(|state| state.hole_bytes)),
+        ("free_bytes", state.and_then(|state| state.free_bytes).map(|bytes| bytes.to_string())),
+    ];
+    with_parameters(source.row(metric, None), more)
+}
+
+/// The samples of a call, without what reading the clock takes.
+fn values(allocation: &Allocation, call: &str) -> Option<Vec<f64>> {
+    let timer_ns = allocation.state.as_ref().map_or(0, |state| state.timer_ns);
+    let calls = allocation.calls.iter().find(|calls| calls.call == call)?;
+    Some(calls.ns.iter().map(|ns| ns.saturating_sub(timer_ns) as f64).collect())
+}
+
+/// For each case in another state than the base, of which the base was measured too: how many times
+/// as long its calls take.
+pub fn ratios(run_id: &str, run: &Run, allocations: &[Allocation]) -> Vec<Row> {
+    let is_base = |one: &&Allocation| one.asked_state.as_deref() == Some(BASE);
+    let base_of = |of: &Allocation| {
+        let alike = |one: &&Allocation| {
+            one.allocator == of.allocator
+                && one.request_bytes == of.request_bytes
+                && one.process == of.process
+                && one.memory == of.memory
+        };
+        allocations.iter().filter(is_base).find(alike)
+    };
+    let others = allocations.iter().filter(|one| one.asked_state.is_some() && !is_base(one));
+    let of_case = |allocation: &Allocation| {
+        let base = base_of(allocation)?;
+        let source = Source { run_id, run, allocation };
+        let of_call = |(call, _, metric): (&str, Metric, Metric)| {
+            let figure = ratio(&values(allocation, call)?, &values(base, call)?)?;
+            let mut row = described(&source, metric);
+            row.baseline = Some(BASE.to_owned());
+            row.flags.extend(group_flags::of_figure(&figure, None));
+            row.figure = figure;
+            Some(row)
+        };
+        Some(CALLS.into_iter().filter_map(of_call).collect::<Vec<Row>>())
+    };
+    others.filter_map(of_case).flatten().collect()
+}
+
+/// The ratio of the medians of samples that were taken apart. Its ends are those of the two medians'
+/// intervals, each wide enough that both hold with the asked confidence (Bonferroni): wider than it
+/// had to be, and true for any distribution.
+fn ratio(samples: &[f64], base: &[f64]) -> Option<Figure> {
+    let confidence = 1.0 - (1.0 - CONFIDENCE) / 2.0;
+    let (over, under) = (stats::median(samples)?, stats::median(base)?);
+    let intervals =
+        stats::median_interval(samples, confidence).zip(stats::median_interval(base, confidence));
+    let usable = |value: f64| Some(value).filter(|value| value.is_finite());
+    Some(Figure {
+        samples: Some(samples.len().min(base.len()) as u64),
+        median: usable(over / under),
+        ci_low: intervals.and_then(|(over, under)| usable(over.low / under.high)),
+        ci_high: intervals.and_then(|(over, under)| usable(over.high / under.low)),
+        interval: intervals.map(|_| "within"),
+        is_autocorrelated: [samples, base]
+            .iter()
+            .any(|values| stats::is_autocorrelated(values) == Some(true)),
+        ..Figure::default()
+    })
+}
