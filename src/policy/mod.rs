@@ -13,7 +13,7 @@ pub mod caching;
 mod chain;
 mod coalescing;
 #[cfg(test)]
-mod conformance;
+pub(crate) mod conformance;
 mod first_fit;
 mod holes;
 mod lists;
