@@ -239,9 +239,10 @@ fn warn(ready: &Ready) {
     }
 }
 
-/// Refuses a run of which no case could be measured.
+/// Refuses a run of which no case could be measured that needs memory of the device.
 fn any_case_fits(cases: &[Case], run: &Run) -> Result<(), Failure> {
-    let smallest = cases.iter().map(Case::memory_bytes).min().unwrap_or(0);
+    let needed = cases.iter().map(Case::memory_bytes).filter(|bytes| *bytes > 0);
+    let smallest = needed.min().unwrap_or(0);
     if smallest <= run.memory_limit_bytes {
         return Ok(());
     }

@@ -66,8 +66,8 @@ pub(super) fn heaps(suite: Suite, kind: &DeviceKind) -> Vec<Heap> {
             heap(BestFit, SIZES, LEVEL, Live),
             heap(BestFit, SIZES, LEVEL, Holes),
         ]),
-        (Suite::Standard | Suite::Full, _) => {
-            let parts: &[Part] = if suite == Suite::Full { &Part::ALL } else { &[Live] };
+        (Suite::Standard | Suite::Full | Suite::Exhaustive, _) => {
+            let parts: &[Part] = if suite >= Suite::Full { &Part::ALL } else { &[Live] };
             let levels = if on_host { &LEVELS[1..2] } else { &LEVELS };
             for policy in PolicyName::ALL.iter().copied() {
                 for level in levels {
@@ -77,7 +77,7 @@ pub(super) fn heaps(suite: Suite, kind: &DeviceKind) -> Vec<Heap> {
             }
         }
     }
-    if suite == Suite::Full {
+    if suite >= Suite::Full {
         for policy in PolicyName::ALL.iter().copied() {
             let others = Distribution::ALL.into_iter().filter(|sizes| *sizes != SIZES);
             let others = others.filter(|sizes| sizes_of(policy, *sizes) == *sizes);

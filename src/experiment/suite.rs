@@ -17,7 +17,7 @@ const GIB: u64 = 1 << 30;
 const TARGET_PPM: u32 = 5_000;
 
 /// A named choice of cases and time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Suite {
     /// Few sizes: within 45 s on a data-centre GPU.
     Quick,
@@ -25,6 +25,8 @@ pub enum Suite {
     Standard,
     /// The curves, every pattern, and the kernels' competitors: within 8 minutes.
     Full,
+    /// All of that, and every state of every allocator: as long as it takes.
+    Exhaustive,
 }
 
 impl Suite {
@@ -34,6 +36,7 @@ impl Suite {
             Suite::Quick => "quick",
             Suite::Standard => "standard",
             Suite::Full => "full",
+            Suite::Exhaustive => "exhaustive",
         }
     }
 
@@ -241,10 +244,10 @@ fn definition(suite: Suite, kind: &DeviceKind) -> Definition {
         match (suite, on_host) {
             (Suite::Quick, false) => (&[GPU_QUICK], &[16 * GIB, 2 * GIB], 600),
             (Suite::Standard, false) => (&[GPU_STANDARD], &[16 * GIB, 2 * GIB], 1_500),
-            (Suite::Full, false) => (&[GPU_STANDARD, GPU_FULL], &[16 * GIB, 2 * GIB], 1_500),
+            (Suite::Full | Suite::Exhaustive, false) => (&[GPU_STANDARD, GPU_FULL], &[16 * GIB, 2 * GIB], 1_500),
             (Suite::Quick, true) => (&[HOST_QUICK], &[256 * MIB], 1_000),
             (Suite::Standard, true) => (&[HOST_STANDARD], &[2 * GIB, 256 * MIB], 5_000),
-            (Suite::Full, true) => (&[HOST_STANDARD, HOST_FULL], &[2 * GIB, 256 * MIB], 5_000),
+            (Suite::Full | Suite::Exhaustive, true) => (&[HOST_STANDARD, HOST_FULL], &[2 * GIB, 256 * MIB], 5_000),
         };
     Definition {
         curves,
@@ -359,7 +362,7 @@ mod tests {
 
     #[test]
     fn case_ids_are_unique_and_every_layout_is_possible() {
-        for suite in [Suite::Quick, Suite::Standard, Suite::Full] {
+        for suite in [Suite::Quick, Suite::Standard, Suite::Full, Suite::Exhaustive] {
             for kind in [DeviceKind::Cuda, DeviceKind::Host] {
                 let plans = plans(suite, &kind);
                 let ids: HashSet<String> = plans.iter().map(Plan::case).collect();
@@ -375,8 +378,8 @@ mod tests {
     #[test]
     fn every_case_can_be_asked_for_by_its_id() {
         for kind in [DeviceKind::Cuda, DeviceKind::Host] {
-            for case in cases(Suite::Full, &kind) {
-                let parsed = parse_case(&case.id(), Suite::Full, &kind);
+            for case in cases(Suite::Exhaustive, &kind) {
+                let parsed = parse_case(&case.id(), Suite::Exhaustive, &kind);
                 assert_eq!(parsed, Ok(case));
             }
         }

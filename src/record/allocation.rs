@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::group::is_first;
+use super::group::{is_first, is_zero};
 use super::open_enum::open_enum;
 use super::{Condition, Experiment, Lost, Phases, Status};
 
@@ -102,6 +102,13 @@ pub struct State {
     /// The driver's free bytes in the state; none of simulated memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_bytes: Option<u64>,
+    /// Calls of the program that ran before; 0 where none did.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub churn_calls: u64,
+    /// How long all of them took together, with what the program itself takes for them, in
+    /// nanoseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub churn_ns: u64,
     /// What two reads of the clock take without a call between them, in nanoseconds: the median.
     pub timer_ns: u64,
 }

@@ -318,7 +318,7 @@ pub struct Phases {
     pub host_ns: u64,
 }
 
-fn is_zero(count: &u64) -> bool {
+pub(super) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 

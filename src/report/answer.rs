@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::allocators::refusals;
+use super::allocators;
 use super::case::Case;
 use super::causes::worst;
 use super::grid::spread;
@@ -35,17 +35,17 @@ pub fn answer(summary: &Summary) -> String {
 /// The answer, a paragraph an entry.
 pub fn sentences(summary: &Summary) -> Vec<String> {
     let Summary { run, rows, times } = summary;
-    let (bandwidth, allocators): (Vec<Case<'_>>, Vec<Case<'_>>) =
+    let (bandwidth, others): (Vec<Case<'_>>, Vec<Case<'_>>) =
         Case::all(rows).into_iter().partition(Case::is_bandwidth);
-    let mut lines = match bandwidth.is_empty() && !allocators.is_empty() {
+    let mut lines = match bandwidth.is_empty() && !others.is_empty() {
         true => vec![format!("{}: what its allocators do.", subject(run))],
         false => of_bandwidth(run, rows, &bandwidth),
     };
-    lines.extend(refusals(rows));
-    if !bandwidth.is_empty() || allocators.is_empty() {
+    lines.extend(allocators::sentences(rows));
+    if !bandwidth.is_empty() || others.is_empty() {
         lines.push(counts(&bandwidth));
     }
-    lines.extend(asked(&allocators));
+    lines.extend(asked(&others));
     lines.extend(spent(times));
     lines
 }

@@ -1,6 +1,6 @@
 //! The page of one or more runs.
 
-use super::allocators::classic;
+use super::allocators;
 use super::answer::{counts, sentences, subject};
 use super::case::Case;
 use super::escape::{code, escape};
@@ -33,14 +33,16 @@ fn page(summary: &Summary, is_one_of_many: bool) -> String {
     blocks.push("## How far to trust it".to_owned());
     blocks.extend(trust(rows));
     for (title, grid) in [
-        ("## Ceilings", ceilings(rows)),
-        ("## By layout", accesses(rows)),
-        ("## Aged heaps", heaps(rows)),
-        ("## Competing kernels", variants(rows)),
-        ("## A request among freed blocks", classic(rows)),
-    ] {
+        ("Ceilings", ceilings(rows)),
+        ("By layout", accesses(rows)),
+        ("Aged heaps", heaps(rows)),
+        ("Competing kernels", variants(rows)),
+    ]
+    .into_iter()
+    .chain(allocators::grids(rows))
+    {
         if !grid.body.is_empty() {
-            blocks.push(title.to_owned());
+            blocks.push(format!("## {title}"));
             blocks.push(table(&grid));
         }
     }

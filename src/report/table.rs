@@ -1,6 +1,6 @@
 //! The compact table of a run for a terminal.
 
-use super::allocators::classic;
+use super::allocators;
 use super::answer::subject;
 use super::grid::{Grid, accesses, ceilings, unmeasured, variants};
 use super::heaps::heaps;
@@ -18,7 +18,8 @@ const GAP: &str = "  ";
 pub fn table(summary: &Summary) -> String {
     let Summary { run, rows, .. } = summary;
     let mut blocks = vec![wrapped(&format!("{}.", subject(run)), WIDTH, GAP)];
-    let grids = [ceilings(rows), accesses(rows), heaps(rows), variants(rows), classic(rows)];
+    let mut grids = vec![ceilings(rows), accesses(rows), heaps(rows), variants(rows)];
+    grids.extend(allocators::grids(rows).map(|(_, grid)| grid));
     let shown = grids.iter().filter(|grid| !grid.body.is_empty());
     blocks.extend(shown.map(|grid| aligned(grid, CELL)));
     let reasons: Vec<String> = unmeasured(rows)

@@ -5,10 +5,14 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::harness::Distribution;
 use crate::record::size;
 
 /// The length of live blocks where the state does not say another, in bytes.
 pub(super) const LIVE_BLOCK_BYTES: u64 = 2 << 20;
+
+/// The heap that a program runs in, in bytes.
+pub(super) const HEAP_BYTES: u64 = 8 << 30;
 
 /// The one thing that is not as in the base. In the base nothing lives but the block of the sample,
 /// the device is idle, all its memory is free, each block is freed before the next is allocated, and
@@ -37,6 +41,11 @@ pub enum Factor {
         /// How many.
         count: u32,
     },
+    /// A program of this distribution of sizes and lifetimes has run for a while, and its blocks live.
+    Churn {
+        /// The distribution.
+        sizes: Distribution,
+    },
     /// Blocks are allocated one after the other, and freed only at the end, the last first.
     Fill,
     /// 1 GiB is allocated and freed right before each allocation.
@@ -55,8 +64,8 @@ pub enum Factor {
     },
 }
 
-const FORM: &str = "base, live.20000, holes.2MiB_x10000, tight.2MiB_x1000, fill, large_free, rest, \
-                    busy.2000us or threads.8";
+const FORM: &str = "base, live.20000, holes.2MiB_x10000, tight.2MiB_x1000, churn.training_step, fill, \
+                    large_free, rest, busy.2000us or threads.8";
 
 /// More is no state that a driver was seen to reach in minutes.
 const MOST_BLOCKS: u32 = 60_000;
@@ -75,6 +84,7 @@ impl Factor {
     pub(super) fn bytes(self) -> u64 {
         match self {
             Factor::Holes { bytes, .. } | Factor::Tight { bytes, .. } => self.blocks() * bytes,
+            Factor::Churn { .. } => HEAP_BYTES,
             _ => self.blocks() * LIVE_BLOCK_BYTES,
         }
     }
@@ -91,6 +101,7 @@ impl fmt::Display for Factor {
             Factor::Tight { bytes, count } => {
                 write!(f, "tight.{}_x{count}", size::exact(bytes))
             }
+            Factor::Churn { sizes } => write!(f, "churn.{sizes}"),
             Factor::Fill => f.write_str("fill"),
             Factor::LargeFree => f.write_str("large_free"),
             Factor::Rest => f.write_str("rest"),
@@ -125,6 +136,10 @@ impl FromStr for Factor {
             ("live", Some(of)) => Ok(Factor::Live { blocks: number(of, 1..=MOST_BLOCKS)? }),
             ("holes", Some(of)) => holes(of).map(|(bytes, count)| Factor::Holes { bytes, count }),
             ("tight", Some(of)) => holes(of).map(|(bytes, count)| Factor::Tight { bytes, count }),
+            ("churn", Some(of)) => {
+                let sizes = of.parse().map_err(|error| format!("state={text}: {error}"))?;
+                Ok(Factor::Churn { sizes })
+            }
             ("busy", Some(of)) => {
                 let of = of.strip_suffix("us").ok_or_else(wrong)?;
                 Ok(Factor::Busy { us: number(of, 1..=100_000)? })
@@ -165,6 +180,7 @@ mod tests {
             "rest",
             "busy.2000us",
             "threads.8",
+            "churn.log_normal",
         ];
         for text in texts {
             assert_eq!(text.parse::<Factor>().unwrap().to_string(), text);

@@ -4,8 +4,9 @@ use std::sync::Barrier;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use super::factor::{Factor, LIVE_BLOCK_BYTES};
+use super::factor::{Factor, HEAP_BYTES, LIVE_BLOCK_BYTES};
 use super::failure::Failure;
+use crate::harness::{Distribution, Recipe, Scale, age};
 use crate::layout::Permutation;
 use crate::policy::{Policy, PolicyError};
 use crate::record::{Calls, State, size};
@@ -105,6 +106,34 @@ pub(super) fn prepare(
     }
     (state.live_blocks, state.live_bytes) = (live.len() as u64, live.len() as u64 * block_bytes);
     Ok((live, state))
+}
+
+/// Live blocks of a program that runs on an allocator, about, and the calls that it runs for: four
+/// turnovers, in seconds of a driver's calls.
+const CHURN_BLOCKS: u64 = 5_000;
+const CHURN_CALLS: u64 = 45_000;
+
+/// Has a program run on an allocator that holds nothing; its blocks live on.
+pub(super) fn churn(
+    allocator: &mut dyn Policy,
+    sizes: Distribution,
+    seed: u64,
+) -> Result<State, Failure> {
+    let recipe = Recipe {
+        scale: Scale::Blocks(CHURN_BLOCKS),
+        limit_operations: CHURN_CALLS,
+        // Of no level, so that it ends with its calls or when holes fall no more.
+        ..Recipe::new(sizes, HEAP_BYTES, 1, seed)
+    };
+    let (aged, ns) = timed(|| age(allocator, &recipe));
+    let reached = *aged.map_err(|error| Failure::Skipped(error.to_string()))?.reached();
+    Ok(State {
+        live_blocks: reached.usage.live_blocks,
+        live_bytes: reached.usage.requested_bytes,
+        churn_calls: reached.operations,
+        churn_ns: ns,
+        ..State::default()
+    })
 }
 
 /// Which calls are timed.
@@ -258,6 +287,15 @@ mod tests {
         assert!(holes.len() > 30, "{}", holes.len());
         live.into_iter().for_each(|address| policy.free(address).unwrap());
         assert_eq!(policy.usage().live_blocks, 0);
+    }
+
+    #[test]
+    fn a_program_leaves_its_blocks() {
+        let mut policy = first_fit(HEAP_BYTES);
+        let state = churn(&mut policy, Distribution::TrainingStep, 1).unwrap();
+        assert_eq!(state.live_blocks, policy.usage().live_blocks);
+        assert!(state.live_blocks > 1_000 && state.churn_calls > 2 * state.live_blocks);
+        assert!(state.churn_ns > 0);
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! The worker's side: one case of an allocator.
 
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::allocator::{keeping, on_device, simulated};
 use super::capacity::{World, after_holes, granules};
 use super::classic::{self, Patience, Trouble, blocks_bytes, every_set};
 use super::failure::Failure;
-use super::latency::{Around, Idle, Timing, prepare, time, time_on_threads, timer_ns};
+use super::latency::{
+    Around, Idle, Timing, churn, prepare, time, time_on_threads, timer_ns,
+};
 use super::window::Window;
 use super::{AllocationPlan, Allocator, Factor, Study};
 use crate::device::{Buffer, Device, DeviceAllocator, Launch, SUM_BYTES, pinned};
@@ -21,8 +24,11 @@ use crate::record::{Allocation, MemoryKind, State, Status, Subsets, size};
 /// hands it out again.
 const REST: Duration = Duration::from_millis(20);
 
-/// How often a refused request of the classic experiment is repeated after a rest.
-const DRIVER: Patience = Patience { repeats: 3, rest: REST };
+/// How often a refused request of the classic experiment is repeated, each time after a rest.
+const DRIVER: Patience = Patience { repeats: 50, rest: Duration::from_millis(1) };
+
+/// How long free memory may take to come to rest.
+const SETTLING: Duration = Duration::from_secs(5);
 
 /// What simulated windows grow by until all blocks fit: the shortest block.
 const STEP_BYTES: u64 = 16 << 20;
@@ -59,9 +65,8 @@ impl Session {
         }
         let begin = Instant::now();
         self.free_arena();
-        // Whatever this process has freed is there again before it is counted.
-        let total = self.device.facts().free_bytes.unwrap_or(0);
-        let free_before = self.wait_for(total)?;
+        self.use_once(plan.allocator)?;
+        let free_before = self.settled()?;
         record.phases.wait_ns = begin.elapsed().as_nanos() as u64;
         let begin = Instant::now();
         let result = self.study(plan, free_before, record);
@@ -79,6 +84,31 @@ impl Session {
             )));
         }
         Ok(())
+    }
+
+    /// Makes an allocator, takes a block, and gives all of it back: what a library or the driver keeps
+    /// from its first use on is none of what is measured.
+    fn use_once(&self, allocator: Allocator) -> Result<(), Failure> {
+        let growth = Params::default().growth;
+        let mut first = on_device(allocator, &*self.device, WORK_BYTES, Config::default(), growth)?;
+        let block = first.allocate(1)?;
+        first.free(block.address)?;
+        first.release_unused()?;
+        Ok(())
+    }
+
+    /// Free memory, once it is the same twice in a row with a rest between.
+    fn settled(&self) -> Result<u64, Failure> {
+        let begin = Instant::now();
+        let mut free = self.device.free_bytes()?;
+        loop {
+            sleep(REST);
+            let now = self.device.free_bytes()?;
+            if now == free || begin.elapsed() > SETTLING {
+                return Ok(now);
+            }
+            free = now;
+        }
     }
 
     fn study(
@@ -140,8 +170,6 @@ impl Session {
 fn classic_on(device: &dyn Device, allocator: Allocator) -> Result<Subsets, Failure> {
     let window_bytes = blocks_bytes();
     let mut make = || on_device(allocator, device, window_bytes, keeping(), Growth::Whole);
-    // Before the device is filled: an allocator's libraries and books take memory too.
-    let _first = make()?;
     let mut window = Window::open(device, window_bytes)?;
     loop {
         let mut allocator = make()?;
@@ -187,7 +215,11 @@ fn latency_on(
         _ => None,
     };
     let mut close = || window.as_mut().map_or(Ok(()), |window| Ok(window.close()?));
-    let (live, mut state) = prepare(&mut *allocator, factor, seed, &mut close)?;
+    let (live, mut state) = match factor {
+        // Its blocks are freed with the allocator.
+        Factor::Churn { sizes } => (Vec::new(), churn(&mut *allocator, sizes, seed)?),
+        _ => prepare(&mut *allocator, factor, seed, &mut close)?,
+    };
     state.free_bytes = Some(device.free_bytes()?);
     let work = match factor {
         Factor::Busy { us } => Some(Work::new(device, us)?),

@@ -3,6 +3,7 @@
 use super::{AllocationPlan, Allocator, Factor, Freed, Study};
 use crate::device::{Chunk, DeviceAllocator};
 use crate::experiment::Suite;
+use crate::harness::Distribution;
 use crate::policy::PolicyName;
 use crate::record::{DeviceKind, MemoryKind};
 
@@ -119,6 +120,7 @@ pub(in crate::experiment) fn plans(suite: Suite, kind: &DeviceKind) -> Vec<Alloc
         (_, Suite::Quick) => quick(),
         (_, Suite::Standard) => standard(),
         (_, Suite::Full) => full(),
+        (_, Suite::Exhaustive) => exhaustive(),
     };
     let on_device = on_device.into_iter().map(|(allocator, study)| AllocationPlan {
         study,
@@ -145,22 +147,25 @@ fn capacity(allocator: Allocator, freed: Freed, blocks: &[u64]) -> Vec<Asked> {
     blocks.iter().map(of).collect()
 }
 
+fn classic(allocators: &[Allocator]) -> Vec<Asked> {
+    allocators.iter().map(|&allocator| (allocator, Study::Classic)).collect()
+}
+
 fn quick() -> Vec<Asked> {
     let suite = Suite::Quick;
-    let mut all: Vec<Asked> =
-        CLASSIC_FEW[..1].iter().map(|&allocator| (allocator, Study::Classic)).collect();
-    all.extend(latency(suite, PLAIN, Factor::Base, &REQUESTS_FEW[..2]));
-    all.extend(latency(suite, PLAIN, HOLES, &REQUESTS_FEW[1..2]));
-    all.extend(latency(suite, CACHING, Factor::Base, &[2 * MIB]));
-    all.extend(latency(suite, KEEP, Factor::Base, &[2 * MIB]));
-    all.extend(capacity(PLAIN, Freed::Alternate, &[MIB]));
-    all
+    [
+        latency(suite, PLAIN, Factor::Base, &[128 * MIB]),
+        latency(suite, PLAIN, HOLES, &[128 * MIB]),
+        latency(suite, CACHING, Factor::Base, &[2 * MIB]),
+        latency(suite, KEEP, Factor::Base, &[2 * MIB]),
+        capacity(PLAIN, Freed::Alternate, &[MIB]),
+    ]
+    .concat()
 }
 
 fn standard() -> Vec<Asked> {
     let suite = Suite::Standard;
-    let mut all: Vec<Asked> =
-        CLASSIC_FEW.iter().map(|&allocator| (allocator, Study::Classic)).collect();
+    let mut all = classic(CLASSIC_FEW);
     for allocator in [PLAIN, KEEP, RELEASE, CACHING] {
         all.extend(latency(suite, allocator, Factor::Base, REQUESTS_FEW));
     }
@@ -173,15 +178,27 @@ fn standard() -> Vec<Asked> {
 }
 
 fn full() -> Vec<Asked> {
-    let suite = Suite::Full;
-    let mut all: Vec<Asked> =
-        CLASSIC.iter().map(|&allocator| (allocator, Study::Classic)).collect();
+    let mut all = standard();
+    let steps = Factor::Churn { sizes: Distribution::TrainingStep };
+    for allocator in [PLAIN, CACHING] {
+        all.extend(latency(Suite::Full, allocator, steps, &[2 * MIB]));
+    }
+    let busy = Factor::Busy { us: 2_000 };
+    all.extend(latency(Suite::Full, PLAIN, busy, &[2 * MIB]));
+    all.extend(latency(Suite::Full, PLAIN, Factor::Threads { count: 8 }, &[2 * MIB]));
+    all
+}
+
+fn exhaustive() -> Vec<Asked> {
+    let suite = Suite::Exhaustive;
+    let mut all = classic(CLASSIC);
     all.extend(latency(suite, PLAIN, Factor::Base, REQUESTS));
     for allocator in [RUNTIME, KEEP, RELEASE, chunks(0), chunks(4)] {
         all.extend(latency(suite, allocator, Factor::Base, REQUESTS_FEW));
     }
-    for policy in POLICIES {
-        all.extend(latency(suite, Allocator::Policy(*policy), Factor::Base, &[64 * KIB, 2 * MIB]));
+    for &policy in POLICIES {
+        let policy = Allocator::Policy(policy);
+        all.extend(latency(suite, policy, Factor::Base, &[64 * KIB, 2 * MIB]));
     }
     for &factor in FACTORS {
         all.extend(latency(suite, PLAIN, factor, &[2 * MIB, 128 * MIB]));
@@ -189,6 +206,15 @@ fn full() -> Vec<Asked> {
     for factor in [LIVE, HOLES] {
         all.extend(latency(suite, PLAIN, factor, &[GIB]));
     }
+    for sizes in Distribution::ALL {
+        let factor = Factor::Churn { sizes };
+        all.extend(latency(suite, PLAIN, factor, &[2 * MIB]));
+        all.extend(latency(suite, CACHING, factor, &[2 * MIB]));
+    }
+    for busy in [200, 2_000].map(|us| Factor::Busy { us }) {
+        all.extend(latency(suite, KEEP, busy, &[2 * MIB]));
+    }
+    all.extend(latency(suite, KEEP, Factor::Threads { count: 8 }, &[2 * MIB]));
     for allocator in [PLAIN, RUNTIME, KEEP] {
         all.push((allocator, Study::Granule));
     }

@@ -30,6 +30,8 @@ fn described(source: &Source<'_>, metric: Metric) -> Row {
     let number = |of: fn(&crate::record::State) -> u64| state.map(|state| of(state).to_string());
     let more = [
         ("timer_ns", number(|state| state.timer_ns)),
+        ("churn_calls", number(|state| state.churn_calls).filter(|calls| calls != "0")),
+        ("churn_ns", number(|state| state.churn_ns).filter(|ns| ns != "0")),
         ("holes", number(|state| state.holes)),
         ("hole_bytes", number(|state| state.hole_bytes)),
         ("free_bytes", state.and_then(|state| state.free_bytes).map(|bytes| bytes.to_string())),

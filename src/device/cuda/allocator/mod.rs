@@ -69,12 +69,13 @@ impl<C: Calls> Policy for Allocator<C> {
     }
 
     fn allocate(&mut self, bytes: u64) -> Result<Block, PolicyError> {
-        let taken =
-            self.calls.rounded_bytes(bytes).ok_or(Failure::OutOfMemory).and_then(|rounded| {
-                let (address, held) = self.calls.take(bytes.max(1), rounded)?;
-                Ok((Block { address, requested_bytes: bytes, rounded_bytes: rounded }, held))
-            });
-        let (block, held) = taken.map_err(|failure| failure.of_request(bytes))?;
+        let requested_bytes = bytes.max(1);
+        let rounded = self.calls.rounded_bytes(requested_bytes).ok_or(Failure::OutOfMemory);
+        let taken = rounded.and_then(|rounded_bytes| {
+            let (address, held) = self.calls.take(requested_bytes, rounded_bytes)?;
+            Ok((Block { address, requested_bytes, rounded_bytes }, held))
+        });
+        let (block, held) = taken.map_err(|failure| failure.of_request(requested_bytes))?;
         self.books.add(block, held);
         Ok(block)
     }
