@@ -102,7 +102,7 @@ pub fn bench(group: &str, cases: &[Wanted]) {
 }
 
 /// The order of devices and the loading of modules are set before a driver is loaded.
-fn restart_in_the_workers_environment() {
+pub fn restart_in_the_workers_environment() {
     let missing = device::environment();
     if missing.is_empty() {
         return;
@@ -113,9 +113,27 @@ fn restart_in_the_workers_environment() {
     fail(&format!("this bench could not start itself again: {error}"));
 }
 
-fn fail(message: &str) -> ! {
+pub fn fail(message: &str) -> ! {
     eprintln!("{message}");
     std::process::exit(1);
+}
+
+/// The device that is measured.
+pub fn default_device() -> Result<Box<dyn Device>, String> {
+    let asked = std::env::var("FRAGBENCH_DEVICE").unwrap_or_else(|_| "auto".to_owned());
+    let request: DeviceRequest = asked.parse()?;
+    let (devices, error) = device::list();
+    let error = error.map(|error| error.to_string());
+    let hint = device::nvidia_hint();
+    let facts = device::choose(&request, &devices, error.as_deref(), hint.as_deref())?;
+    device::open(&facts.id).map_err(|error| error.to_string())
+}
+
+/// A device as ids name it: one path component, the same from run to run.
+pub fn name(device: &dyn Device) -> String {
+    let facts = device.facts();
+    let unit = facts.uuid.clone().unwrap_or_else(|| facts.id.clone());
+    format!("{} ({unit})", facts.name).replace('/', "_")
 }
 
 /// The device, and the memory that gathers read from and scatters write to.
@@ -127,13 +145,8 @@ struct Ground {
 
 impl Ground {
     fn open() -> Result<Ground, String> {
-        let asked = std::env::var("FRAGBENCH_DEVICE").unwrap_or_else(|_| "auto".to_owned());
-        let request: DeviceRequest = asked.parse()?;
-        let (devices, error) = device::list();
-        let error = error.map(|error| error.to_string());
-        let hint = device::nvidia_hint();
-        let facts = device::choose(&request, &devices, error.as_deref(), hint.as_deref())?;
-        let device = device::open(&facts.id).map_err(|error| error.to_string())?;
+        let device = default_device()?;
+        let facts = device.facts().clone();
         let limit = memory_limit(device.facts(), None);
         // Once as a test, or on a host, a small case will do.
         let most = if is_measured() && !facts.is_host() { u64::MAX } else { 256 << 20 };
@@ -144,11 +157,8 @@ impl Ground {
         Ok(Ground { arena: OnceCell::new(), device, footprint_bytes })
     }
 
-    /// The device as ids name it: one path component, the same from run to run.
     fn name(&self) -> String {
-        let facts = self.device.facts();
-        let unit = facts.uuid.clone().unwrap_or_else(|| facts.id.clone());
-        format!("{} ({unit})", facts.name).replace('/', "_")
+        name(&*self.device)
     }
 
     fn payload_bytes(&self) -> u64 {

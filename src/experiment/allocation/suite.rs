@@ -96,17 +96,18 @@ pub(in crate::experiment) fn samples(
 ) -> u32 {
     let is_fast = matches!(allocator, CACHING | KEEP);
     let is_quick = suite == Suite::Quick;
-    match request_bytes {
-        ..=MIB_2 if factor == Factor::Base && (is_fast || !is_quick) => MANY,
-        ..=MIB_16 => 400,
-        ..=GIB if !is_quick => 100,
-        ..=GIB => 60,
-        _ => 40,
+    let long = if is_quick { 60 } else { 100 };
+    let has_tail = factor == Factor::Base && (is_fast || !is_quick);
+    if request_bytes <= 2 * MIB && has_tail {
+        MANY
+    } else if request_bytes <= 16 * MIB {
+        400
+    } else if request_bytes <= GIB {
+        long
+    } else {
+        40
     }
 }
-
-const MIB_2: u64 = 2 * MIB;
-const MIB_16: u64 = 16 * MIB;
 
 /// The cases of a suite on a kind of device.
 pub(in crate::experiment) fn plans(suite: Suite, kind: &DeviceKind) -> Vec<AllocationPlan> {
