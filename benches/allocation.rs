@@ -9,9 +9,7 @@ mod device;
 
 use criterion::{BenchmarkId, Criterion, SamplingMode};
 use fragbench::device::{Device, DeviceAllocator, DeviceError};
-use fragbench::policy::{
-    AsSource, Growth, Params, Placement, Policy, PolicyName, SimulatedSource,
-};
+use fragbench::policy::{AsSource, Growth, Params, Placement, Policy, PolicyName, SimulatedSource};
 use fragbench::record::size;
 
 const MIB: u64 = 1 << 20;

@@ -244,10 +244,14 @@ fn definition(suite: Suite, kind: &DeviceKind) -> Definition {
         match (suite, on_host) {
             (Suite::Quick, false) => (&[GPU_QUICK], &[16 * GIB, 2 * GIB], 600),
             (Suite::Standard, false) => (&[GPU_STANDARD], &[16 * GIB, 2 * GIB], 1_500),
-            (Suite::Full | Suite::Exhaustive, false) => (&[GPU_STANDARD, GPU_FULL], &[16 * GIB, 2 * GIB], 1_500),
+            (Suite::Full | Suite::Exhaustive, false) => {
+                (&[GPU_STANDARD, GPU_FULL], &[16 * GIB, 2 * GIB], 1_500)
+            }
             (Suite::Quick, true) => (&[HOST_QUICK], &[256 * MIB], 1_000),
             (Suite::Standard, true) => (&[HOST_STANDARD], &[2 * GIB, 256 * MIB], 5_000),
-            (Suite::Full | Suite::Exhaustive, true) => (&[HOST_STANDARD, HOST_FULL], &[2 * GIB, 256 * MIB], 5_000),
+            (Suite::Full | Suite::Exhaustive, true) => {
+                (&[HOST_STANDARD, HOST_FULL], &[2 * GIB, 256 * MIB], 5_000)
+            }
         };
     Definition {
         curves,

@@ -58,11 +58,12 @@ fn latencies(rows: &[Row]) -> Grid {
     ];
     let line = |row: &Row| {
         let (_, slower, call) = calls.into_iter().find(|(metric, ..)| row.metric == *metric)?;
-        let alike = |other: &&Row| {
-            other.metric == slower && other.case == row.case && other.run == row.run
-        };
+        let alike =
+            |other: &&Row| other.metric == slower && other.case == row.case && other.run == row.run;
         let slower = rows.iter().find(alike);
         let figure = &row.figure;
+        let heaps = row.parameter("heaps_ns").unwrap_or_default().split(',');
+        let heaps: Vec<String> = heaps.filter_map(|ns| Some(us(ns.parse().ok()?))).collect();
         Some(vec![
             allocator(row),
             state(row),
@@ -79,6 +80,7 @@ fn latencies(rows: &[Row]) -> Grid {
                 slower.and_then(|row| row.figure.ci()),
                 ratio,
             ),
+            heaps.join(", "),
             told(&row.flags),
         ])
     };
@@ -94,6 +96,7 @@ fn latencies(rows: &[Row]) -> Grid {
         "p99.9",
         "max",
         "of base [95 %]",
+        "heaps",
         "flags",
     ];
     Grid { head, texts: 3, body: rows.iter().filter_map(line).collect() }
@@ -122,8 +125,20 @@ fn capacities(cases: &[Case<'_>]) -> Grid {
         Some([what, found.into(), refills.into(), rest.into(), flags.into()].concat())
     };
     let head = vec![
-        "allocator", "freed", "window", "freed", "driver's", "stranded", "half", "same", "double",
-        "any", "largest", "external", "of all", "flags",
+        "allocator",
+        "freed",
+        "window",
+        "freed",
+        "driver's",
+        "stranded",
+        "half",
+        "same",
+        "double",
+        "any",
+        "largest",
+        "external",
+        "of all",
+        "flags",
     ];
     Grid { head, texts: 3, body: cases.iter().filter_map(line).collect() }
 }
@@ -163,8 +178,7 @@ fn granules(rows: &[Row]) -> Grid {
     };
     let is_granule = |row: &&Row| row.metric == Metric::Granule;
     let body = rows.iter().filter(is_granule).filter_map(line).collect();
-    let head =
-        vec!["allocator", "request", "blocks", "takes", "internal", "address step", "flags"];
+    let head = vec!["allocator", "request", "blocks", "takes", "internal", "address step", "flags"];
     Grid { head, texts: 1, body }
 }
 
@@ -172,12 +186,9 @@ fn granules(rows: &[Row]) -> Grid {
 fn classics(cases: &[Case<'_>]) -> Grid {
     let line = |case: &Case<'_>| {
         let row = case.first();
-        let [refused, short, fragmented] = [
-            Metric::FailureProbability,
-            Metric::ShortProbability,
-            Metric::FragmentedProbability,
-        ]
-        .map(|metric| count(case, metric, TRIES[0]));
+        let [refused, short, fragmented] =
+            [Metric::FailureProbability, Metric::ShortProbability, Metric::FragmentedProbability]
+                .map(|metric| count(case, metric, TRIES[0]));
         let window = row.parameter("window_bytes").and_then(|text| text.parse().ok());
         Some(vec![
             allocator(row),
@@ -368,7 +379,10 @@ mod tests {
     #[test]
     fn lengths_are_told_to_the_byte() {
         let texts = [1, 513, 1 << 20, (1 << 20) + 1, 3 << 19, (100 << 20) + 1].map(length);
-        assert_eq!(texts, ["1 B", "513 B", "1 MiB", "1 MiB + 1 B", "1 MiB + 512 KiB", "100 MiB + 1 B"]);
+        assert_eq!(
+            texts,
+            ["1 B", "513 B", "1 MiB", "1 MiB + 1 B", "1 MiB + 512 KiB", "100 MiB + 1 B"]
+        );
     }
 
     #[test]

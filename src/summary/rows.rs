@@ -1,7 +1,7 @@
 //! The rows of a run.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::flat::FlatTimes;
 use super::source::Source;
@@ -93,12 +93,17 @@ fn of_allocations(run_id: &str, run: &Run, allocations: &[Allocation]) -> Vec<Ro
             None => cases.push((&one.case, vec![rows])),
         }
     }
-    let merged = |(_, mut processes): (_, Vec<Vec<Row>>)| match processes.len() {
+    let merged = |mut processes: Vec<Vec<Row>>| match processes.len() {
         1 => processes.remove(0),
         _ => between::merged(processes, None),
     };
-    let rows = cases.into_iter().flat_map(merged);
-    rows.chain(allocation::ratios(run_id, run, allocations)).collect()
+    let mut ratios: BTreeMap<u32, Vec<Row>> = BTreeMap::new();
+    for (process, row) in allocation::ratios(run_id, run, allocations) {
+        ratios.entry(process).or_default().push(row);
+    }
+    let rows = cases.into_iter().flat_map(|(_, processes)| merged(processes));
+    let ratios: Vec<Vec<Row>> = ratios.into_values().collect();
+    rows.chain(if ratios.is_empty() { Vec::new() } else { merged(ratios) }).collect()
 }
 
 /// A group without its spoiled rounds, and how many those were.

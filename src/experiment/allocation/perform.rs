@@ -7,9 +7,7 @@ use super::allocator::{keeping, on_device, simulated};
 use super::capacity::{World, after_holes, granules};
 use super::classic::{self, Patience, Trouble, blocks_bytes, every_set};
 use super::failure::Failure;
-use super::latency::{
-    Around, Idle, Timing, churn, prepare, time, time_on_threads, timer_ns,
-};
+use super::latency::{Around, Idle, Timing, churn, prepare, time, time_on_threads, timer_ns};
 use super::window::Window;
 use super::{AllocationPlan, Allocator, Factor, Study};
 use crate::device::{Buffer, Device, DeviceAllocator, Launch, SUM_BYTES, pinned};

@@ -16,8 +16,12 @@ const CALLS: [(&str, Metric, Metric); 2] = [
 
 pub(super) fn rows(source: &Source<'_>) -> Vec<Row> {
     let of_call = |(call, metric, _): (&str, Metric, Metric)| {
-        let figure = Figure::within(&values(source.allocation, call)?)?;
-        let mut row = described(source, metric);
+        let values = values(source.allocation, call)?;
+        let figure = Figure::within(&values)?;
+        let heaps: Vec<String> =
+            stats::modes(&values).iter().map(|ns| format!("{ns:.0}")).collect();
+        let heaps = (heaps.len() > 1).then(|| heaps.join(","));
+        let mut row = with_parameters(described(source, metric), [("heaps_ns", heaps)]);
         row.flags.extend(group_flags::of_figure(&figure, None));
         row.figure = figure;
         Some(row)
@@ -47,8 +51,8 @@ fn values(allocation: &Allocation, call: &str) -> Option<Vec<f64>> {
 }
 
 /// For each case in another state than the base, of which the base was measured too: how many times
-/// as long its calls take.
-pub fn ratios(run_id: &str, run: &Run, allocations: &[Allocation]) -> Vec<Row> {
+/// as long its calls take. Each with the process that measured it.
+pub fn ratios(run_id: &str, run: &Run, allocations: &[Allocation]) -> Vec<(u32, Row)> {
     let is_base = |one: &&Allocation| one.asked_state.as_deref() == Some(BASE);
     let base_of = |of: &Allocation| {
         let alike = |one: &&Allocation| {
@@ -69,9 +73,9 @@ pub fn ratios(run_id: &str, run: &Run, allocations: &[Allocation]) -> Vec<Row> {
             row.baseline = Some(BASE.to_owned());
             row.flags.extend(group_flags::of_figure(&figure, None));
             row.figure = figure;
-            Some(row)
+            Some((allocation.process, row))
         };
-        Some(CALLS.into_iter().filter_map(of_call).collect::<Vec<Row>>())
+        Some(CALLS.into_iter().filter_map(of_call).collect::<Vec<_>>())
     };
     others.filter_map(of_case).flatten().collect()
 }

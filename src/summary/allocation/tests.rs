@@ -1,7 +1,8 @@
 //! Rows of allocators from records with a known shape.
 
 use super::*;
-use crate::record::{Calls, Quantity, State};
+use crate::record::{Calls, Entry, Quantity, State};
+use crate::summary::Summary;
 use crate::summary::fixture::{allocation, classic, gpu_run};
 
 fn rows_of(allocation: &Allocation) -> Vec<Row> {
@@ -110,11 +111,33 @@ fn a_ratio_holds_a_state_against_the_base_of_the_same_calls() {
     let found = [latency("holes.2MiB_x10", mixed(3)), latency("base", mixed(1))];
     let rows = ratios("run", &gpu_run(), &found);
     assert_eq!(rows.len(), 2);
-    let figure = &rows[0].figure;
+    let (process, row) = &rows[0];
+    let figure = &row.figure;
+    assert_eq!(*process, 0);
     assert_eq!(figure.median, Some(3.0));
     let (low, high) = (figure.ci_low.unwrap(), figure.ci_high.unwrap());
     assert!(2.0 < low && low < 3.0 && 3.0 < high && high < 4.5, "{low} {high}");
-    assert_eq!(rows[0].baseline.as_deref(), Some("base"));
+    assert_eq!(row.baseline.as_deref(), Some("base"));
     // Nothing to hold it against.
-    assert_eq!(ratios("run", &gpu_run(), &found[..1]), []);
+    assert!(ratios("run", &gpu_run(), &found[..1]).is_empty());
+}
+
+#[test]
+fn several_processes_make_rows_together() {
+    let mixed = |scale: u64| (0..100).map(move |n| 20 + scale * (100 + n * 37 % 100));
+    let of_process = |process: u32, scale| {
+        let slow = latency("holes.2MiB_x10", mixed(scale));
+        [slow, latency("base", mixed(1))]
+            .map(|one| Entry::Allocation(Box::new(Allocation { process, ..one })))
+    };
+    let entries: Vec<Entry> =
+        (0..).zip([3, 4, 5]).flat_map(|(process, scale)| of_process(process, scale)).collect();
+    let rows = Summary::of_entries(gpu_run(), entries).rows;
+    // Two calls of two cases, and two ratios.
+    assert_eq!(rows.len(), 6);
+    assert!(rows.iter().all(|row| row.processes == Some(3)));
+    let ratio = rows.iter().find(|row| row.metric == Metric::AllocLatencyRatio).unwrap();
+    assert_eq!(ratio.figure.median, Some(4.0));
+    assert_eq!((ratio.process_low, ratio.process_high), (Some(3.0), Some(5.0)));
+    assert_eq!(ratio.figure.interval, Some("between"));
 }
