@@ -448,3 +448,26 @@ fn a_time_limit_skips_what_is_left_and_says_so() {
         assert!(row["status"] == "skipped" && row["median"].is_null());
     }
 }
+
+#[test]
+fn allocators_are_asked_on_the_host_only_in_simulation() {
+    let folder = folder();
+    let here = folder.path();
+    let on_host = |more: [&'static str; 2]| [&["run", "--device", "host"][..], &more[..]].concat();
+    refused(here, &on_host(["--only", "latency"]), &["no case of this suite"]);
+    let case = "latency/allocator=cuda_malloc/memory=device/state=base/request=1MiB";
+    refused(here, &on_host(["--case", case]), &["the host is none"]);
+    let case = "capacity/allocator=caching/memory=simulated/block=1MiB/freed=random/window=4GiB";
+    refused(here, &on_host(["--case", case]), &["take memory=device"]);
+    let arguments = [on_host(["--only", "classic"]), vec!["--out", "classic.jsonl"]].concat();
+    let output = fragbench(here, &arguments).timeout(PATIENCE).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let text = text.split_whitespace().collect::<Vec<&str>>().join(" ");
+    // Of 1,024 sets, counted by hand: 60 with too little free, 36 with enough.
+    assert!(text.contains("first_fit (simulated) 60, 36 and 96"), "{text}");
+    assert!(!text.contains("Ceilings"), "{text}");
+    let lines = Journal::read(&here.join("classic.jsonl")).unwrap().allocations;
+    assert_eq!(lines.len(), 6);
+    assert!(lines.iter().all(|line| line.subsets.as_ref().is_some_and(|sets| sets.tried == 1024)));
+}

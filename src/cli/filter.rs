@@ -24,12 +24,19 @@ pub fn select(cases: Vec<Case>, only: &[String], filters: &[String]) -> Result<V
             return Err(Failure::request(nothing_matches(text, &cases)));
         }
     }
-    let selected = |case: &Case| {
+    let is_of = |case: &Case| {
         let experiment = case.experiment();
-        (only.is_empty() || only.iter().any(|name| name == experiment.as_str()))
-            && (globs.is_empty() || globs.iter().any(|glob| glob.is_match(case.id())))
+        only.is_empty() || only.iter().any(|name| name == experiment.as_str())
     };
-    Ok(cases.into_iter().filter(selected).collect())
+    if !cases.iter().any(is_of) {
+        return Err(Failure::request(format_args!(
+            "--only {} leaves no case of this suite on this device: a larger suite may have one, or a GPU, as the host has no allocators of its own (see `fragbench run --list`)",
+            only.join(", ")
+        )));
+    }
+    let is_matched =
+        |case: &Case| globs.is_empty() || globs.iter().any(|glob| glob.is_match(case.id()));
+    Ok(cases.into_iter().filter(|case| is_of(case) && is_matched(case)).collect())
 }
 
 /// The matcher of a `--filter`.

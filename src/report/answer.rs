@@ -65,7 +65,7 @@ fn asked(cases: &[Case<'_>]) -> Option<String> {
     let with = |status: Status| cases.iter().filter(|case| *case.status() == status).count();
     let [ok, failed, skipped] = [Status::Ok, Status::Failed, Status::Skipped].map(with);
     (!cases.is_empty())
-        .then(|| format!("Allocators: {ok} cases measured, {failed} failed, {skipped} skipped."))
+        .then(|| format!("Cases of allocators: {ok} measured, {failed} failed, {skipped} skipped."))
 }
 
 /// `Time: 27.3 s in groups: 60 % measuring, 31 % preparing, 9 % verifying.`
