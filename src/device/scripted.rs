@@ -41,6 +41,7 @@ pub struct Scripted {
     snapshots: RefCell<Box<dyn FnMut() -> Snapshot>>,
     held: bool,
     refused_bytes: Option<u64>,
+    leaks: bool,
     cold: Cell<bool>,
     faulted: Cell<bool>,
     /// The time that the script took for intervals.
@@ -89,6 +90,7 @@ struct Pages {
     memory: Arc<Memory>,
     live: BTreeMap<u64, Block>,
     usage: Usage,
+    leaks: bool,
 }
 
 impl Policy for Pages {
@@ -146,6 +148,9 @@ impl Policy for Pages {
 impl Drop for Pages {
     fn drop(&mut self) {
         self.memory.give(self.usage.rounded_bytes);
+        if self.leaks {
+            self.memory.take(PAGE_BYTES);
+        }
     }
 }
 
@@ -165,6 +170,7 @@ impl Scripted {
             snapshots: RefCell::new(Box::new(Snapshot::default)),
             held: true,
             refused_bytes: None,
+            leaks: false,
             cold: Cell::new(false),
             faulted: Cell::new(false),
             waited: Cell::new(Duration::ZERO),
@@ -187,6 +193,11 @@ impl Scripted {
         (facts.nvml, facts.display, facts.mps) = (true, Some(false), Some(false));
         (facts.other_processes, facts.used_at_start_bytes) = (Some(0), Some(0));
         self
+    }
+
+    /// The same whose allocators keep a page of the memory that they had when they end.
+    pub fn leaking(self) -> Scripted {
+        Scripted { leaks: true, ..self }
     }
 
     /// The same where nothing can be held.
@@ -239,6 +250,7 @@ impl Device for Scripted {
                 memory: self.memory.clone(),
                 live: BTreeMap::new(),
                 usage: Usage::default(),
+                leaks: self.leaks,
             })),
             _ => Err(super::no_allocator(which.name())),
         }

@@ -24,7 +24,7 @@ pub fn sentences(rows: &[Row]) -> Vec<String> {
     let cases = Case::all(rows);
     let mut lines = slowed(rows);
     lines.extend(programs(rows));
-    lines.extend(cases.iter().filter_map(stranded));
+    lines.extend(stranded(&cases));
     lines.extend(taken(rows));
     lines.extend(refusals(&cases));
     lines
@@ -297,26 +297,36 @@ fn programs(rows: &[Row]) -> Option<String> {
     })
 }
 
-/// What freed blocks of one length are worth.
-fn stranded(case: &Case<'_>) -> Option<String> {
-    let one = |metric| case.ratio(metric)?.figure.median;
-    let size = |value: f64| bytes(value as u64);
-    let refill = |arm: &str| case.row(Metric::Refillable, arm)?.figure.median;
-    let row = case.first();
-    Some(format!(
-        "Holes, {} ({}, window {}): of {} freed the driver counts {} as free, {} are stranded; requests \
-         as long as the blocks get {} back, of twice the length {}; the longest block that can be had \
-         is {}.",
-        allocator(row),
-        state(row),
-        window(row),
-        size(one(Metric::Freed)?),
-        size(one(Metric::DriverFree)?),
-        size(one(Metric::Stranded)?.max(0.0)),
-        size(refill(LENGTHS[1])?),
-        size(refill(LENGTHS[2])?),
-        size(one(Metric::LargestAllocatable)?),
-    ))
+/// What freed blocks are worth, by their length: a sentence for each way of freeing them.
+fn stranded(cases: &[Case<'_>]) -> Vec<String> {
+    let mut told: Vec<(String, Vec<String>)> = Vec::new();
+    for case in cases {
+        let row = case.first();
+        let one = |metric| case.ratio(metric)?.figure.median;
+        let all = [Metric::Freed, Metric::Stranded, Metric::LargestAllocatable].map(one);
+        let double = case.row(Metric::Refillable, LENGTHS[2]).and_then(|row| row.figure.median);
+        let ([Some(freed), Some(stranded), Some(largest)], Some(double)) = (all, double) else {
+            continue;
+        };
+        let state = state(row);
+        let (way, block) = state.split_once('.').unwrap_or((&state, ""));
+        let share = |bytes: f64| format!("{:.0}", 100.0 * bytes.max(0.0) / freed);
+        let text = format!("{block} {}, {}, {}", share(stranded), share(double), share(largest));
+        let key = format!("{} (freed: {way}, window {})", allocator(row), window(row));
+        match told.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, texts)) => texts.push(text),
+            None => told.push((key, vec![text])),
+        }
+    }
+    let line = |(key, texts): (String, Vec<String>)| {
+        format!(
+            "Holes of {key}: half of the blocks are freed. In percent of what was freed, by the blocks' \
+             length: what the driver does not count as free; what requests of twice the length get; \
+             the longest block that can be had: {}.",
+            texts.join("; ")
+        )
+    };
+    told.into_iter().map(line).collect()
 }
 
 /// What requests take of each allocator, where that is more than they ask for.

@@ -12,7 +12,7 @@ use crate::record::size;
 pub(super) const LIVE_BLOCK_BYTES: u64 = 2 << 20;
 
 /// The heap that a program runs in, in bytes.
-pub(super) const HEAP_BYTES: u64 = 8 << 30;
+pub(super) const HEAP_BYTES: u64 = 2 << 30;
 
 /// The one thing that is not as in the base. In the base nothing lives but the block of the sample,
 /// the device is idle, all its memory is free, each block is freed before the next is allocated, and

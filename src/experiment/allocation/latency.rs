@@ -108,10 +108,10 @@ pub(super) fn prepare(
     Ok((live, state))
 }
 
-/// Live blocks of a program that runs on an allocator, about, and the calls that it runs for: four
-/// turnovers, in seconds of a driver's calls.
+/// The fewest live blocks of a program that runs on an allocator, and the calls that it runs for: some
+/// seconds of a driver's.
 const CHURN_BLOCKS: u64 = 5_000;
-const CHURN_CALLS: u64 = 45_000;
+const CHURN_CALLS: u64 = 120_000;
 
 /// Has a program run on an allocator that holds nothing; its blocks live on.
 pub(super) fn churn(

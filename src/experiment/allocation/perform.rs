@@ -63,7 +63,7 @@ impl Session {
         }
         let begin = Instant::now();
         self.free_arena();
-        self.use_once(plan.allocator)?;
+        self.use_once(plan)?;
         let free_before = self.settled()?;
         record.phases.wait_ns = begin.elapsed().as_nanos() as u64;
         let begin = Instant::now();
@@ -84,15 +84,22 @@ impl Session {
         Ok(())
     }
 
-    /// Makes an allocator, takes a block, and gives all of it back: what a library or the driver keeps
-    /// from its first use on is none of what is measured.
-    fn use_once(&self, allocator: Allocator) -> Result<(), Failure> {
+    /// Makes as many allocators as will be there at a time, takes a block of each, and gives all of it
+    /// back: what a library or the driver keeps from its first use on is none of what is measured.
+    fn use_once(&self, plan: &AllocationPlan) -> Result<(), Failure> {
+        let count = match plan.study {
+            Study::Latency { factor: Factor::Threads { count }, .. } => count,
+            _ => 1,
+        };
         let growth = Params::default().growth;
-        let mut first = on_device(allocator, &*self.device, WORK_BYTES, Config::default(), growth)?;
-        let block = first.allocate(1)?;
-        first.free(block.address)?;
-        first.release_unused()?;
-        Ok(())
+        let make = || {
+            let device = &*self.device;
+            let mut one = on_device(plan.allocator, device, WORK_BYTES, Config::default(), growth)?;
+            one.allocate(1)?;
+            Ok(one)
+        };
+        // Blocks are freed with them.
+        (0..count).map(|_| make()).collect::<Result<Vec<_>, Failure>>().map(drop)
     }
 
     /// Free memory, once it is the same twice in a row with a rest between.
@@ -208,15 +215,14 @@ fn latency_on(
         return Ok(());
     }
     let mut allocator = make()?;
-    let mut window = match factor {
-        Factor::Tight { .. } => Some(Window::open(device, factor.bytes())?),
-        _ => None,
-    };
-    let mut close = || window.as_mut().map_or(Ok(()), |window| Ok(window.close()?));
-    let (live, mut state) = match factor {
+    let (_window, live, mut state) = match factor {
         // Its blocks are freed with the allocator.
-        Factor::Churn { sizes } => (Vec::new(), churn(&mut *allocator, sizes, seed)?),
-        _ => prepare(&mut *allocator, factor, seed, &mut close)?,
+        Factor::Churn { sizes } => (None, Vec::new(), churn(&mut *allocator, sizes, seed)?),
+        Factor::Tight { .. } => tight(device, &mut *allocator, factor, seed)?,
+        _ => {
+            let (live, state) = prepare(&mut *allocator, factor, seed, &mut || Ok(()))?;
+            (None, live, state)
+        }
     };
     state.free_bytes = Some(device.free_bytes()?);
     let work = match factor {
@@ -238,6 +244,29 @@ fn latency_on(
         allocator.free(address)?;
     }
     Ok(())
+}
+
+/// Brings an allocator into a state of holes beyond which nothing is left: the window that sees to it,
+/// the live blocks, and the state.
+fn tight<'a>(
+    device: &'a dyn Device,
+    allocator: &mut dyn Policy,
+    factor: Factor,
+    seed: u64,
+) -> Result<(Option<Window<'a>>, Vec<u64>, State), Failure> {
+    let mut window = Window::open(device, factor.bytes())?;
+    loop {
+        let found = prepare(allocator, factor, seed, &mut || Ok(window.close()?));
+        match found {
+            Ok((live, state)) => return Ok((Some(window), live, state)),
+            // Some of what was free is not to be had for blocks.
+            Err(Failure::Skipped(why)) => {
+                allocator.release_unused()?;
+                window.widen().map_err(|_| Failure::Skipped(why))?;
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
 }
 
 /// Launches that take a device about so long.

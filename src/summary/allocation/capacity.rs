@@ -58,7 +58,8 @@ pub(super) fn after_holes(source: &Source<'_>) -> Vec<Row> {
         row(Metric::Refillable, Some(arm), one.request_bytes, one.bytes as f64)
     }));
     rows.push(row(Metric::LargestAllocatable, None, None, largest as f64));
-    let owners = OWNERS.into_iter().zip([free, full + freed]);
+    // Blocks take whole pages, so that more may be free than was freed.
+    let owners = OWNERS.into_iter().zip([free, free.max(full + freed)]);
     rows.extend(owners.map(|(owner, free)| {
         let share = 1.0 - largest as f64 / free as f64;
         row(Metric::ExternalFragmentation, Some(owner), None, share)

@@ -68,6 +68,18 @@ fn less_than_the_window_is_skipped_and_given_back() {
 }
 
 #[test]
+fn memory_that_does_not_come_back_fails_the_case() {
+    let mut session = session(device().leaking(), true);
+    let factor = Factor::Base;
+    let study = Study::Latency { factor, request_bytes: 4096, samples: 5 };
+    let plan = AllocationPlan { study, allocator: PLAIN, memory: MemoryKind::Device };
+    let record = session.perform_allocation(&plan);
+    assert_eq!(record.status, Status::Failed);
+    assert!(record.reason.unwrap().contains("did not come back"));
+    assert!(record.free_bytes.is_some_and(|[before, after]| after < before));
+}
+
+#[test]
 fn every_policy_of_any_size_has_an_answer_in_simulation() {
     let mut session = session(device(), false);
     for name in PolicyName::ALL.iter().filter(|name| **name != PolicyName::Slab) {
