@@ -71,9 +71,10 @@ impl Case {
         }
     }
 
-    /// Whether it is prepared in a process that nothing else was done in.
+    /// Whether it is prepared in a process that nothing else was done in: what came before is part of
+    /// an allocator's state.
     pub fn needs_fresh_process(&self) -> bool {
-        self.fills_device()
+        matches!(self, Case::Allocation(plan) if plan.is_on_device())
     }
 
     /// Its record where it was skipped.
