@@ -24,12 +24,9 @@ const REQUESTS_BYTES: [u64; 2] = [2 * MIB, 128 * MIB];
 /// Holes of 2 MiB, between as many live blocks.
 const HOLES: usize = 1_000;
 
-const OWN: [DeviceAllocator; 4] = [
-    DeviceAllocator::CuMemAlloc,
-    DeviceAllocator::CudaMalloc,
-    DeviceAllocator::MemPoolKeep,
-    DeviceAllocator::MemPoolRelease,
-];
+/// A pool that releases is none of them: without a wait between its calls it is one that keeps.
+const OWN: [DeviceAllocator; 3] =
+    [DeviceAllocator::CuMemAlloc, DeviceAllocator::CudaMalloc, DeviceAllocator::MemPoolKeep];
 
 const POLICIES: [PolicyName; 3] = [PolicyName::FirstFit, PolicyName::BestFit, PolicyName::Caching];
 

@@ -34,21 +34,18 @@ pub fn modes(values: &[f64]) -> Vec<f64> {
     let at = |i: usize| counts.get(i).copied().unwrap_or(0.0);
     let smooth: Vec<f64> =
         (0..counts.len()).map(|i| at(i.wrapping_sub(1)) + 2.0 * at(i) + at(i + 1)).collect();
-    let mut heaps = vec![0..sorted.len()];
-    let mut from = 0;
+    let least = (LEAST_SHARE * sorted.len() as f64) as usize;
+    let (mut heaps, mut rest, mut from) = (Vec::new(), &sorted[..], 0);
     while let Some(cut) = valley(&smooth, from) {
         from = cut + 1;
-        let split = sorted.partition_point(|&value| bin(value) + 1 <= cut);
-        let Some(last) = heaps.pop() else { break };
-        let least = (LEAST_SHARE * sorted.len() as f64) as usize;
-        if split.saturating_sub(last.start) < least || last.end.saturating_sub(split) < least {
-            heaps.push(last);
-            continue;
+        let (heap, behind) = rest.split_at(rest.partition_point(|&value| bin(value) < cut));
+        if heap.len() >= least && behind.len() >= least {
+            heaps.push(heap);
+            rest = behind;
         }
-        heaps.push(last.start..split);
-        heaps.push(split..last.end);
     }
-    heaps.into_iter().map(|heap| sorted[heap.start + heap.len() / 2]).collect()
+    heaps.push(rest);
+    heaps.into_iter().map(|heap| heap[heap.len() / 2]).collect()
 }
 
 /// The lowest bin of the first valley from a bin on: behind a peak, and before one as high as it

@@ -34,6 +34,9 @@ const STEP_BYTES: u64 = 16 << 20;
 /// What is left to the driver where a window is all of the device.
 const RESERVE_BYTES: u64 = 256 << 20;
 
+/// What an allocator may take when it is used for the first time.
+const FIRST_BYTES: u64 = 64 << 20;
+
 /// What the kernel reads that keeps the device at work.
 const WORK_BYTES: u64 = 1 << 30;
 
@@ -94,7 +97,8 @@ impl Session {
         let growth = Params::default().growth;
         let make = || {
             let device = &*self.device;
-            let mut one = on_device(plan.allocator, device, WORK_BYTES, Config::default(), growth)?;
+            let mut one =
+                on_device(plan.allocator, device, FIRST_BYTES, Config::default(), growth)?;
             one.allocate(1)?;
             Ok(one)
         };
