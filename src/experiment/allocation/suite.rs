@@ -157,7 +157,6 @@ fn quick() -> Vec<Asked> {
         latency(suite, PLAIN, Factor::Base, &[128 * MIB]),
         latency(suite, PLAIN, FEW_HOLES, &[128 * MIB]),
         latency(suite, CACHING, Factor::Base, &[2 * MIB]),
-        latency(suite, KEEP, Factor::Base, &[2 * MIB]),
         capacity(PLAIN, Freed::Alternate, &[MIB]),
     ]
     .concat()
