@@ -41,6 +41,14 @@ pub enum Factor {
         /// How many.
         count: u32,
     },
+    /// As many blocks were freed, all of them neighbours, and no memory lies beyond: what is tight about
+    /// `tight` and is not its holes.
+    Joined {
+        /// How long each is, in bytes.
+        bytes: u64,
+        /// How many.
+        count: u32,
+    },
     /// A program of this distribution of sizes and lifetimes has run for a while, and its blocks live.
     Churn {
         /// The distribution.
@@ -64,18 +72,25 @@ pub enum Factor {
     },
 }
 
-const FORM: &str = "base, live.20000, holes.2MiB_x10000, tight.2MiB_x1000, churn.training_step, fill, \
-                    large_free, rest, busy.2000us or threads.8";
+const FORM: &str = "base, live.20000, holes.2MiB_x10000, tight.2MiB_x1000, \
+                    joined.2MiB_x1000, churn.training_step, fill,                     large_free, rest, busy.2000us or threads.8";
 
 /// More is no state that a driver was seen to reach in minutes.
 const MOST_BLOCKS: u32 = 60_000;
 
 impl Factor {
+    /// Whether nothing is left beyond the holes.
+    pub(super) fn is_tight(self) -> bool {
+        matches!(self, Factor::Tight { .. } | Factor::Joined { .. })
+    }
+
     /// Blocks that are allocated to make the state.
     pub(super) fn blocks(self) -> u64 {
         match self {
             Factor::Live { blocks } => u64::from(blocks),
-            Factor::Holes { count, .. } | Factor::Tight { count, .. } => 2 * u64::from(count),
+            Factor::Holes { count, .. }
+            | Factor::Tight { count, .. }
+            | Factor::Joined { count, .. } => 2 * u64::from(count),
             _ => 0,
         }
     }
@@ -83,7 +98,9 @@ impl Factor {
     /// Memory that these blocks take, in bytes.
     pub(super) fn bytes(self) -> u64 {
         match self {
-            Factor::Holes { bytes, .. } | Factor::Tight { bytes, .. } => self.blocks() * bytes,
+            Factor::Holes { bytes, .. }
+            | Factor::Tight { bytes, .. }
+            | Factor::Joined { bytes, .. } => self.blocks() * bytes,
             Factor::Churn { .. } => HEAP_BYTES,
             _ => self.blocks() * LIVE_BLOCK_BYTES,
         }
@@ -100,6 +117,9 @@ impl fmt::Display for Factor {
             }
             Factor::Tight { bytes, count } => {
                 write!(f, "tight.{}_x{count}", size::exact(bytes))
+            }
+            Factor::Joined { bytes, count } => {
+                write!(f, "joined.{}_x{count}", size::exact(bytes))
             }
             Factor::Churn { sizes } => write!(f, "churn.{sizes}"),
             Factor::Fill => f.write_str("fill"),
@@ -136,6 +156,7 @@ impl FromStr for Factor {
             ("live", Some(of)) => Ok(Factor::Live { blocks: number(of, 1..=MOST_BLOCKS)? }),
             ("holes", Some(of)) => holes(of).map(|(bytes, count)| Factor::Holes { bytes, count }),
             ("tight", Some(of)) => holes(of).map(|(bytes, count)| Factor::Tight { bytes, count }),
+            ("joined", Some(of)) => holes(of).map(|(bytes, count)| Factor::Joined { bytes, count }),
             ("churn", Some(of)) => {
                 let sizes = of.parse().map_err(|error| format!("state={text}: {error}"))?;
                 Ok(Factor::Churn { sizes })
@@ -180,6 +201,7 @@ mod tests {
             "rest",
             "busy.2000us",
             "threads.8",
+            "joined.2MiB_x10",
             "churn.log_normal",
         ];
         for text in texts {

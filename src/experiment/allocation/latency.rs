@@ -67,7 +67,9 @@ pub(super) fn prepare(
     when_full: &mut dyn FnMut() -> Result<(), Failure>,
 ) -> Result<(Vec<u64>, State), Failure> {
     let block_bytes = match factor {
-        Factor::Holes { bytes, .. } | Factor::Tight { bytes, .. } => bytes,
+        Factor::Holes { bytes, .. }
+        | Factor::Tight { bytes, .. }
+        | Factor::Joined { bytes, .. } => bytes,
         _ => LIVE_BLOCK_BYTES,
     };
     let wanted = factor.blocks();
@@ -89,12 +91,14 @@ pub(super) fn prepare(
     }
     when_full()?;
     let mut state = State::default();
-    if matches!(factor, Factor::Holes { .. } | Factor::Tight { .. }) {
+    let is_joined = matches!(factor, Factor::Joined { .. });
+    if is_joined || matches!(factor, Factor::Holes { .. } | Factor::Tight { .. }) {
         let order = Permutation::new(seed, wanted);
         let mut at = 0;
         let mut gone = Vec::new();
         live.retain(|&address| {
-            let is_kept = order.apply(at) >= wanted / 2;
+            let rank = if is_joined { at } else { order.apply(at) };
+            let is_kept = rank >= wanted / 2;
             at += 1;
             if !is_kept {
                 gone.push(address);
@@ -287,6 +291,11 @@ mod tests {
         assert!(holes.len() > 30, "{}", holes.len());
         live.into_iter().for_each(|address| policy.free(address).unwrap());
         assert_eq!(policy.usage().live_blocks, 0);
+        let factor = Factor::Joined { bytes: 1 << 20, count: 100 };
+        let (live, state) = prepare(&mut policy, factor, 1, &mut || Ok(())).unwrap();
+        assert_eq!((live.len(), state.holes), (100, 100));
+        let holes = policy.holes(HoleOrder::Address);
+        assert!(holes.iter().any(|hole| hole.bytes == 100 << 20), "{holes:?}");
     }
 
     #[test]

@@ -222,7 +222,7 @@ fn latency_on(
     let (_window, live, mut state) = match factor {
         // Its blocks are freed with the allocator.
         Factor::Churn { sizes } => (None, Vec::new(), churn(&mut *allocator, sizes, seed)?),
-        Factor::Tight { .. } => tight(device, &mut *allocator, factor, seed)?,
+        _ if factor.is_tight() => tight(device, &mut *allocator, factor, seed)?,
         _ => {
             let (live, state) = prepare(&mut *allocator, factor, seed, &mut || Ok(()))?;
             (None, live, state)

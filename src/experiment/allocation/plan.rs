@@ -84,7 +84,7 @@ impl AllocationPlan {
         let fills = match self.study {
             Study::Classic | Study::Capacity { .. } => true,
             Study::Granule => false,
-            Study::Latency { factor, .. } => matches!(factor, Factor::Tight { .. }),
+            Study::Latency { factor, .. } => factor.is_tight(),
         };
         fills && self.is_on_device()
     }

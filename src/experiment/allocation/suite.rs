@@ -73,6 +73,7 @@ const FACTORS: &[Factor] = &[
     HOLES,
     Factor::Holes { bytes: 64 * MIB, count: 800 },
     Factor::Tight { bytes: 2 * MIB, count: 10_000 },
+    Factor::Joined { bytes: 2 * MIB, count: 10_000 },
     Factor::Fill,
     Factor::LargeFree,
     Factor::Rest,

@@ -112,21 +112,25 @@ fn every_other_study_is_made_on_a_device_and_leaves_it_as_it_was() {
     let taken = of(Study::Granule, PLAIN).quantities;
     assert!(taken.iter().any(|one| one.metric == "taken" && one.request_bytes == Some(1)));
     let caching = Allocator::Policy(PolicyName::Caching);
-    for text in
-        ["base", "live.20", "holes.1MiB_x20", "tight.2MiB_x20", "fill", "busy.1us", "threads.3"]
-    {
+    for text in [
+        "base",
+        "live.20",
+        "holes.1MiB_x20",
+        "tight.2MiB_x20",
+        "joined.2MiB_x20",
+        "fill",
+        "busy.1us",
+        "threads.3",
+    ] {
         let factor: Factor = text.parse().unwrap();
         let study = || Study::Latency { factor, request_bytes: 2 << 20, samples: 12 };
         for allocator in [PLAIN, caching] {
             let record = of(study(), allocator);
             assert!(record.calls.iter().all(|calls| calls.ns.len() == 12), "{text}");
             let state = record.state.unwrap();
-            let expected = match factor {
-                Factor::Live { .. } | Factor::Holes { .. } | Factor::Tight { .. } => 20,
-                _ => 0,
-            };
+            let expected = if text.contains("20") { 20 } else { 0 };
             assert_eq!(state.live_blocks, expected, "{text}");
-            if matches!(factor, Factor::Tight { .. }) && allocator == PLAIN {
+            if factor.is_tight() && allocator == PLAIN {
                 assert_eq!(state.free_bytes, Some(40 << 20));
             }
         }
