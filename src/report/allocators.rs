@@ -39,7 +39,7 @@ fn state(row: &Row) -> String {
 }
 
 /// A duration in microseconds to three digits or whole ones: `0.118`, `37.2`, `1358`.
-fn us(ns: f64) -> String {
+pub fn us(ns: f64) -> String {
     let us = ns / 1e3;
     let decimals = match us {
         x if x >= 100.0 => 0,

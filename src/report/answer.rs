@@ -34,7 +34,7 @@ pub fn answer(summary: &Summary) -> String {
 
 /// The answer, a paragraph an entry.
 pub fn sentences(summary: &Summary) -> Vec<String> {
-    let Summary { run, rows, times } = summary;
+    let Summary { run, rows, times, .. } = summary;
     let (bandwidth, others): (Vec<Case<'_>>, Vec<Case<'_>>) =
         Case::all(rows).into_iter().partition(Case::is_bandwidth);
     let mut lines = match bandwidth.is_empty() && !others.is_empty() {

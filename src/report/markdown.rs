@@ -3,6 +3,7 @@
 use super::allocators;
 use super::answer::{counts, sentences, subject};
 use super::case::Case;
+use super::distributions::distributions;
 use super::escape::{code, escape};
 use super::grid::{Grid, accesses, ceilings, unmeasured, variants};
 use super::heaps::heaps;
@@ -45,6 +46,11 @@ fn page(summary: &Summary, is_one_of_many: bool) -> String {
             blocks.push(format!("## {title}"));
             blocks.push(table(&grid));
         }
+    }
+    let shown = distributions(&summary.histograms);
+    if !shown.is_empty() {
+        blocks.push("## How calls are distributed".to_owned());
+        blocks.extend(shown.iter().map(|bars| format!("```text\n{bars}```")));
     }
     blocks.push("## Where it comes from".to_owned());
     blocks.push(hashes(run));

@@ -9,6 +9,7 @@ mod allocators;
 mod answer;
 mod case;
 mod causes;
+mod distributions;
 mod escape;
 mod export;
 mod grid;

@@ -27,7 +27,7 @@ mod times;
 mod trust;
 mod variants;
 
-pub use allocation::{LENGTHS, OWNERS, TRIES};
+pub use allocation::{Histogram, LENGTHS, OWNERS, TRIES};
 pub use bracket::{Bracket, BracketKey, Outcome, brackets};
 pub use flag::Flag;
 pub use metric::Metric;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::flat::FlatTimes;
 use super::source::Source;
-use super::{Row, Times, access, allocation, between, ceiling, dropped, same, variants};
+use super::{Histogram, Row, Times, access, allocation, between, ceiling, dropped, same, variants};
 use crate::record::{Allocation, Entry, Group, KernelName, Run};
 
 /// A run with all that is derived from its groups: what a report is made of.
@@ -17,13 +17,16 @@ pub struct Summary {
     pub rows: Vec<Row>,
     /// Where the time went.
     pub times: Times,
+    /// How the times of allocators' calls are distributed.
+    pub histograms: Vec<Histogram>,
 }
 
 impl Summary {
     /// The summary of a run and its groups.
     pub fn of(run: Run, groups: &[Group]) -> Summary {
         let rows = rows(&run_id(&run), &run, groups);
-        Summary { run, rows, times: Times::of(groups.iter().map(|group| &group.phases)) }
+        let times = Times::of(groups.iter().map(|group| &group.phases));
+        Summary { run, rows, times, histograms: Vec::new() }
     }
 
     /// The summary of a run and all its cases: groups first, then allocators.
@@ -38,9 +41,12 @@ impl Summary {
         let Summary { run, mut rows, .. } = Summary::of(run, &groups);
         let run_id = run_id(&run);
         rows.extend(of_allocations(&run_id, &run, &allocations));
+        let source = |allocation| allocation::Source { run_id: &run_id, run: &run, allocation };
+        let histograms =
+            allocations.iter().flat_map(|one| allocation::histograms(&source(one))).collect();
         let phases = groups.iter().map(|group| &group.phases);
         let phases = phases.chain(allocations.iter().map(|one| &one.phases));
-        Summary { times: Times::of(phases), run, rows }
+        Summary { times: Times::of(phases), run, rows, histograms }
     }
 }
 

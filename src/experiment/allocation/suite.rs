@@ -86,6 +86,9 @@ const FACTORS: &[Factor] = &[
 /// Samples where the tail is asked for: the 99.9th percentile wants 3,688.
 const MANY: u32 = 10_000;
 
+/// Blocks that are filled with: as many as live in the other states.
+const FILL: u32 = 20_000;
+
 /// Samples of each call: as many as the suite has time for. Long blocks are mapped and scrubbed at
 /// each call.
 pub(in crate::experiment) fn samples(
@@ -98,7 +101,9 @@ pub(in crate::experiment) fn samples(
     let is_quick = suite == Suite::Quick;
     let long = if is_quick { 60 } else { 100 };
     let has_tail = factor == Factor::Base && (is_fast || !is_quick);
-    if request_bytes <= 2 * MIB && has_tail {
+    if request_bytes <= 2 * MIB && factor == Factor::Fill {
+        FILL
+    } else if request_bytes <= 2 * MIB && has_tail {
         MANY
     } else if request_bytes <= 16 * MIB {
         400

@@ -9,7 +9,7 @@ use crate::summary::{Figure, Metric, Row, group_flags};
 const BASE: &str = "base";
 
 /// Each call, its metric and that of its ratio.
-const CALLS: [(&str, Metric, Metric); 2] = [
+pub(super) const CALLS: [(&str, Metric, Metric); 2] = [
     ("allocate", Metric::AllocLatency, Metric::AllocLatencyRatio),
     ("free", Metric::FreeLatency, Metric::FreeLatencyRatio),
 ];
@@ -44,7 +44,7 @@ fn described(source: &Source<'_>, metric: Metric) -> Row {
 }
 
 /// The samples of a call, without what reading the clock takes.
-fn values(allocation: &Allocation, call: &str) -> Option<Vec<f64>> {
+pub(super) fn values(allocation: &Allocation, call: &str) -> Option<Vec<f64>> {
     let timer_ns = allocation.state.as_ref().map_or(0, |state| state.timer_ns);
     let calls = allocation.calls.iter().find(|calls| calls.call == call)?;
     Some(calls.ns.iter().map(|ns| ns.saturating_sub(timer_ns) as f64).collect())

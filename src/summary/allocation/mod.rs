@@ -2,6 +2,7 @@
 
 mod capacity;
 mod classic;
+mod histogram;
 mod latency;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use crate::record::{Allocation, Experiment, MemoryKind, Run, Status};
 
 pub use capacity::{LENGTHS, OWNERS};
 pub use classic::TRIES;
+pub use histogram::{Histogram, histograms};
 pub use latency::ratios;
 
 /// A case and the run that it belongs to.
