@@ -48,29 +48,53 @@ pub struct Scripted {
     waited: Cell<Duration>,
 }
 
-/// Bytes that are free, and the next address; pages lie under none.
-struct Memory(Mutex<(u64, u64)>);
+/// Memory that is counted and not there.
+struct Memory(Mutex<Counts>);
+
+struct Counts {
+    free_bytes: u64,
+    /// Behind every address that was ever handed out.
+    next: u64,
+    /// Addresses that came back, by the length that they had.
+    free: BTreeMap<u64, Vec<u64>>,
+}
 
 impl Memory {
-    fn lock(&self) -> MutexGuard<'_, (u64, u64)> {
+    fn lock(&self) -> MutexGuard<'_, Counts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn free(&self) -> u64 {
-        self.lock().0
+        self.lock().free_bytes
     }
 
-    /// The address of so many bytes; none where so many are not free.
-    fn take(&self, bytes: u64) -> Option<u64> {
-        let mut memory = self.lock();
-        memory.0 = memory.0.checked_sub(bytes)?;
-        let address = memory.1;
-        memory.1 += bytes.next_multiple_of(PAGE_BYTES);
+    /// The address of so many bytes, where those of an allocator lay before if there is one; none where
+    /// so many are not free.
+    fn take_again(&self, bytes: u64) -> Option<u64> {
+        let is_free = self.free() >= bytes;
+        let again = self.lock().free.get_mut(&bytes).filter(|_| is_free).and_then(Vec::pop);
+        let Some(address) = again else { return self.take(bytes) };
+        self.lock().free_bytes -= bytes;
         Some(address)
     }
 
+    /// A new address of so many bytes; none where so many are not free.
+    fn take(&self, bytes: u64) -> Option<u64> {
+        let mut counts = self.lock();
+        counts.free_bytes = counts.free_bytes.checked_sub(bytes)?;
+        let address = counts.next;
+        counts.next += bytes.next_multiple_of(PAGE_BYTES);
+        Some(address)
+    }
+
+    /// Takes back what an allocator had.
+    fn give_again(&self, address: u64, bytes: u64) {
+        self.lock().free.entry(bytes).or_default().push(address);
+        self.give(bytes);
+    }
+
     fn give(&self, bytes: u64) {
-        self.lock().0 += bytes;
+        self.lock().free_bytes += bytes;
     }
 }
 
@@ -107,7 +131,7 @@ impl Policy for Pages {
         let refused = PolicyError::OutOfMemory { requested_bytes, hole_bytes: 0 };
         let rounded_bytes = requested_bytes.checked_next_multiple_of(PAGE_BYTES);
         let rounded_bytes = rounded_bytes.ok_or(refused.clone())?;
-        let address = self.memory.take(rounded_bytes).ok_or(refused)?;
+        let address = self.memory.take_again(rounded_bytes).ok_or(refused)?;
         let block = Block { address, requested_bytes, rounded_bytes };
         self.live.insert(address, block);
         self.usage.live_blocks += 1;
@@ -120,7 +144,7 @@ impl Policy for Pages {
     fn free(&mut self, address: u64) -> Result<(), PolicyError> {
         let Block { requested_bytes, rounded_bytes, .. } =
             self.live.remove(&address).ok_or(PolicyError::NotLive { address })?;
-        self.memory.give(rounded_bytes);
+        self.memory.give_again(address, rounded_bytes);
         self.usage.live_blocks -= 1;
         self.usage.requested_bytes -= requested_bytes;
         self.usage.rounded_bytes -= rounded_bytes;
@@ -147,7 +171,9 @@ impl Policy for Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        self.memory.give(self.usage.rounded_bytes);
+        for block in self.live.values() {
+            self.memory.give_again(block.address, block.rounded_bytes);
+        }
         if self.leaks {
             self.memory.take(PAGE_BYTES);
         }
@@ -157,7 +183,8 @@ impl Drop for Pages {
 impl Scripted {
     /// A GPU with this much memory and 60 MiB of L2.
     pub fn new(memory_bytes: u64, script: impl FnMut(Timed) -> Interval + 'static) -> Scripted {
-        let memory = Memory(Mutex::new((memory_bytes, 1 << 40)));
+        let counts = Counts { free_bytes: memory_bytes, next: 1 << 40, free: BTreeMap::new() };
+        let memory = Memory(Mutex::new(counts));
         Scripted {
             facts: DeviceFacts {
                 memory_bytes,

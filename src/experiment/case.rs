@@ -30,6 +30,11 @@ pub fn parse_case(text: &str, suite: Suite, kind: &DeviceKind) -> Result<Case, S
     match Experiment::from(experiment.to_owned()) {
         Experiment::Bandwidth => {
             let plan = bandwidth(&mut keys, suite, kind).map_err(wrong)?;
+            if *kind == DeviceKind::Host && plan.heap().is_some_and(|heap| heap.is_on_device()) {
+                return Err(wrong(
+                    "the host has no allocator of its own: take a policy".to_owned(),
+                ));
+            }
             keys.end().map_err(wrong)?;
             Ok(Case::Bandwidth(Box::new(plan)))
         }
@@ -239,7 +244,7 @@ fn aged(
     let part = Part::ALL.into_iter().find(|part| part.name() == refinement);
     let part = part.ok_or("pattern=aged is aged.live (the live blocks) or aged.holes")?;
     goes_over_any_lengths(subject)?;
-    let policy = keys.text("policy")?.parse().map_err(|error| format!("{error}"))?;
+    let policy: Allocator = keys.text("policy")?.parse()?;
     let sizes = keys.text("sizes")?.parse().map_err(|error| format!("{error}"))?;
     let occupancy_percent = match keys.take("occupancy") {
         None => occupancy_percent(policy),
@@ -332,6 +337,11 @@ mod tests {
         says(&format!("{aged}/{heap}/hole=0/footprint=1GiB"), "hole");
         says(&format!("{aged}/{heap}/footprint=1GiB"), "it has no hole=");
         says(&format!("{aged}/{heap}/hole=4KiB/footprint=1GiB/fragment=64B"), "fragment=64B");
+        let holes = "bandwidth/kernel=gather_read/pattern=aged.holes/policy=cu_mem_alloc";
+        says(&format!("{holes}/sizes=uniform/hole=4KiB/footprint=1GiB"), "take pattern=aged.live");
+        let own = holes.replace("holes", "live") + "/sizes=uniform/hole=4KiB/footprint=1GiB";
+        let error = parse_case(&own, Suite::Quick, &DeviceKind::Host).unwrap_err();
+        assert!(error.contains("no allocator of its own"), "{error}");
         says("bandwidth/kernel=gather_read/pattern=aged/footprint=1GiB", "aged.holes");
         says(
             "bandwidth/kernel=strided_gather/pattern=aged.live/footprint=1GiB",

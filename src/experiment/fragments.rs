@@ -55,7 +55,7 @@ impl Fragments {
             Scene::Uniform(spec) => Layout::new(*spec, ground.seed)
                 .map(Fragments::Uniform)
                 .map_err(|error| error.to_string()),
-            Scene::Aged(heap) => ground.heaps.layout(heap).map(Fragments::varied),
+            Scene::Aged(heap) => ground.heaps.layout(heap, ground.device).map(Fragments::varied),
             Scene::Preset(staged) => {
                 let situation = staged.preset.situation(ground.seed);
                 let situation = situation.map_err(|error| error.to_string())?;

@@ -2,8 +2,10 @@
 
 use std::sync::OnceLock;
 
+use super::allocation::Allocator;
 use super::scene::{Heap, Part, Staged};
 use super::suite::Suite;
+use crate::device::DeviceAllocator;
 use crate::harness::{Distribution, Preset};
 use crate::policy::PolicyName;
 use crate::record::DeviceKind;
@@ -30,7 +32,11 @@ const HOST_HEAP_BYTES: u64 = 1 << 30;
 /// The occupancy that a heap has unless its case says otherwise, in percent of requested bytes: what
 /// the policy's own rounding leaves room for with every distribution. With less in use most of what is
 /// free stays in one piece, and there are no short holes.
-pub(super) fn occupancy_percent(policy: PolicyName) -> u32 {
+pub(super) fn occupancy_percent(policy: Allocator) -> u32 {
+    let policy = match policy {
+        Allocator::Policy(policy) => policy,
+        Allocator::Device(_) => return 90,
+    };
     match policy {
         PolicyName::FirstFit | PolicyName::BestFit | PolicyName::NextFit => 90,
         PolicyName::Caching => 85,
@@ -43,7 +49,7 @@ pub(super) fn occupancy_percent(policy: PolicyName) -> u32 {
 /// The heaps of a suite on a kind of device. Parts of one heap follow each other.
 pub(super) fn heaps(suite: Suite, kind: &DeviceKind) -> Vec<Heap> {
     let on_host = *kind == DeviceKind::Host;
-    let heap = |policy, sizes, hole_bytes, part| Heap {
+    let of = |policy, sizes, hole_bytes, part| Heap {
         part,
         policy,
         sizes,
@@ -54,6 +60,8 @@ pub(super) fn heaps(suite: Suite, kind: &DeviceKind) -> Vec<Heap> {
             false => GPU_HEAP_BYTES[usize::from(hole_bytes > SHORT_LEVEL)],
         },
     };
+    let heap =
+        |policy, sizes, hole_bytes, part| of(Allocator::Policy(policy), sizes, hole_bytes, part);
     use Distribution::{InferenceKv, TrainingStep};
     use Part::{Holes, Live};
     use PolicyName::{BestFit, Caching};
@@ -84,6 +92,12 @@ pub(super) fn heaps(suite: Suite, kind: &DeviceKind) -> Vec<Heap> {
             let known = sizes_of(policy, SIZES);
             let others = others.filter(|sizes| *sizes != known);
             heaps.extend(others.map(|sizes| heap(policy, sizes, LEVEL, Live)));
+        }
+    }
+    if suite >= Suite::Exhaustive && !on_host {
+        let own = [DeviceAllocator::CuMemAlloc, DeviceAllocator::MemPoolKeep];
+        for allocator in own.map(Allocator::Device) {
+            heaps.extend([SIZES, TrainingStep].map(|sizes| of(allocator, sizes, LEVEL, Live)));
         }
     }
     heaps
@@ -119,7 +133,7 @@ mod tests {
         let full = heaps(Suite::Full, &DeviceKind::Cuda);
         assert_eq!(full.iter().collect::<HashSet<_>>().len(), full.len());
         for policy in PolicyName::ALL {
-            let own = || full.iter().filter(|heap| heap.policy == *policy);
+            let own = || full.iter().filter(|heap| heap.policy == Allocator::Policy(*policy));
             let levels: HashSet<u64> = own().map(|heap| heap.hole_bytes).collect();
             assert_eq!(levels, LEVELS.into(), "{policy}");
             let sizes: HashSet<Distribution> = own().map(|heap| heap.sizes).collect();

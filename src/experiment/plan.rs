@@ -170,7 +170,8 @@ impl Plan {
         let index = if follows { orders * self.scene.index_bytes() } else { 0 };
         // Sums, events and the allocator's own rounding.
         const SMALL_CHANGE: u64 = 16 << 20;
-        payload + index + self.twin_bytes() + SMALL_CHANGE
+        let aging = self.heap().map_or(0, |heap| heap.aging_bytes());
+        payload + index + self.twin_bytes() + aging + SMALL_CHANGE
     }
 
     /// Bytes of the second arm's own data, with a guard behind them; none where arms share theirs.

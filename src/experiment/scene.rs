@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::allocation::Allocator;
 use crate::harness::{Distribution, Preset, Recipe, Scale, Situation};
 use crate::layout::{Layout, LayoutError, Spec, UNIT_BYTES};
-use crate::policy::PolicyName;
 use crate::record::{Mechanism, PatternName, Refined, size};
 
 /// The granule of a heap's source in bytes: a page of a GPU.
@@ -68,8 +68,8 @@ impl Staged {
 pub struct Heap {
     /// What of it.
     pub part: Part,
-    /// The policy that was aged.
-    pub policy: PolicyName,
+    /// What was aged: a policy over simulated memory, or an allocator of the device.
+    pub policy: Allocator,
     /// The sizes and lifetimes of its blocks.
     pub sizes: Distribution,
     /// Requested bytes of live blocks by bytes of the heap, in percent.
@@ -120,6 +120,9 @@ impl Heap {
     /// A sentence that says what cannot be, and what would work.
     pub fn check(&self) -> Result<(), String> {
         self.recipe(0).check().map_err(|error| error.to_string())?;
+        if self.is_on_device() && self.part == Part::Holes {
+            return Err(format!("{} does not tell its holes: take pattern=aged.live", self.policy));
+        }
         if !self.heap_bytes.is_multiple_of(GRANULE_BYTES) {
             let granule = size::exact(GRANULE_BYTES);
             return Err(format!(
@@ -130,10 +133,24 @@ impl Heap {
         Ok(())
     }
 
+    /// Whether an allocator of the device is aged: only there, and only its live blocks can be seen.
+    pub(super) fn is_on_device(&self) -> bool {
+        matches!(self.policy, Allocator::Device(_))
+    }
+
     /// Bytes of addresses that the heap may spread over: an eighth more than it has memory, as a caching
-    /// allocator reserves for itself, for addresses are not given out again as closely as memory.
+    /// allocator reserves for itself, for addresses are not given out again as closely as memory. A
+    /// device's allocator leaves wider gaps.
     pub(super) fn arena_bytes(&self) -> u64 {
-        self.heap_bytes / 8 * 9
+        match self.is_on_device() {
+            true => 2 * self.heap_bytes,
+            false => self.heap_bytes / 8 * 9,
+        }
+    }
+
+    /// Bytes of the device that it takes to age it: blocks above 1 MiB take whole pages.
+    pub(super) fn aging_bytes(&self) -> u64 {
+        if self.is_on_device() { 2 * self.heap_bytes } else { 0 }
     }
 
     /// The heap as all of its parts name it.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// The heap that a layout lies in: what was asked of the harness, and what was reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapFacts {
-    /// The allocation policy.
+    /// The allocation policy, or the allocator of the device.
     pub policy: String,
     /// The distribution of sizes and lifetimes.
     pub sizes: String,
@@ -17,7 +17,8 @@ pub struct HeapFacts {
     pub occupancy_percent: u32,
     /// The byte-weighted median hole that was asked for, in bytes.
     pub hole_bytes: u64,
-    /// The byte-weighted median of all free ranges that was reached, in bytes.
+    /// The byte-weighted median of all free ranges that was reached, in bytes; of an allocator of the
+    /// device, which tells none, of the gaps between its live blocks.
     pub median_hole_bytes: u64,
     /// Why ageing ended: `level`, `steady` or `limit`.
     pub stop: String,
