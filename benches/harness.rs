@@ -12,16 +12,6 @@ use fragbench::policy::{
     SimulatedSource, Usage,
 };
 
-/// Policies that hand out any size.
-const POLICIES: [PolicyName; 6] = [
-    PolicyName::FirstFit,
-    PolicyName::BestFit,
-    PolicyName::NextFit,
-    PolicyName::Buddy,
-    PolicyName::SizeClasses,
-    PolicyName::Caching,
-];
-
 /// Heaps of some 8,000 live blocks, which fit into the caches of a core, and of some 130,000.
 const SMALL_BYTES: u64 = 16 << 20;
 const LARGE_BYTES: u64 = 1 << 30;
@@ -30,8 +20,8 @@ fn main() {
     let large_bytes = if is_measured() { LARGE_BYTES } else { SMALL_BYTES };
     let mut criterion = Criterion::default().sample_size(10).configure_from_args();
     bench_age_nothing(&mut criterion, large_bytes);
-    bench_age(&mut criterion, "harness/age", large_bytes, &POLICIES);
-    bench_age(&mut criterion, "harness/age_cached", SMALL_BYTES, &POLICIES[..1]);
+    bench_age(&mut criterion, "harness/age", large_bytes, PolicyName::OF_ANY_SIZE);
+    bench_age(&mut criterion, "harness/age_cached", SMALL_BYTES, &PolicyName::OF_ANY_SIZE[..1]);
     bench_layouts(&mut criterion, large_bytes);
     bench_situations(&mut criterion);
     criterion.final_summary();

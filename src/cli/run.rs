@@ -22,7 +22,7 @@ use crate::summary::Summary;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  fragbench run\n  fragbench run --suite standard --out results/\n  \
-    fragbench run --device host\n  fragbench run --processes 5\n  \
+    fragbench run --device host\n  fragbench run --only latency --suite full\n  fragbench run --processes 5\n  \
     fragbench run --case bandwidth/kernel=scatter_copy/pattern=holes.occupancy_90/fragment=64B/footprint=2GiB\n  fragbench run --filter '*kernel=gather_read*fragment=128B*' --list\n  \
     fragbench run --resume fragbench-nvidia-h200-20261202T030405Z.jsonl\n\n\
     Exit code: 0 all cases were measured, or skipped with a reason; 1 a case failed, a result could \

@@ -42,6 +42,16 @@ impl PolicyName {
         PolicyName::Caching,
     ];
 
+    /// Those that hand out blocks of any size: all but the slab.
+    pub const OF_ANY_SIZE: &[PolicyName] = &[
+        PolicyName::FirstFit,
+        PolicyName::BestFit,
+        PolicyName::NextFit,
+        PolicyName::Buddy,
+        PolicyName::SizeClasses,
+        PolicyName::Caching,
+    ];
+
     /// The name in cases and tables.
     pub const fn name(self) -> &'static str {
         match self {

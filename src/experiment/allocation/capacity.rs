@@ -61,25 +61,33 @@ pub(super) struct World<'a> {
     pub(super) rest: Duration,
 }
 
-impl World<'_> {
-    /// Free bytes, once they are the same twice in a row with a rest between.
-    fn settled(&self) -> Result<u64, Failure> {
-        let begin = Instant::now();
-        let mut free = (self.free_bytes)()?;
-        loop {
-            sleep(self.rest);
-            let now = (self.free_bytes)()?;
-            if now == free || begin.elapsed() > SETTLING {
-                return Ok(now);
-            }
-            free = now;
+/// Free bytes, once they are the same twice in a row with a rest between: a driver scrubs what was
+/// freed before it counts it.
+pub(super) fn settled(
+    free_bytes: &dyn Fn() -> Result<u64, DeviceError>,
+    rest: Duration,
+) -> Result<u64, Failure> {
+    let begin = Instant::now();
+    let mut free = free_bytes()?;
+    loop {
+        sleep(rest);
+        let now = free_bytes()?;
+        if now == free || begin.elapsed() > SETTLING {
+            return Ok(now);
         }
+        free = now;
+    }
+}
+
+impl World<'_> {
+    fn settled(&self) -> Result<u64, Failure> {
+        settled(self.free_bytes, self.rest)
     }
 
-    /// Allocates blocks of a length until one is refused.
-    fn fill(&mut self, bytes: u64) -> Result<Vec<u64>, Failure> {
+    /// Allocates blocks of a length until one is refused, or there are so many.
+    fn fill(&mut self, bytes: u64, most: usize) -> Result<Vec<u64>, Failure> {
         let mut blocks = Vec::new();
-        while blocks.len() < MOST_BLOCKS {
+        while blocks.len() < most {
             match self.allocator.allocate(bytes) {
                 Ok(block) => blocks.push(block.address),
                 Err(PolicyError::OutOfMemory { .. } | PolicyError::Size { .. }) => break,
@@ -133,7 +141,7 @@ impl World<'_> {
     fn refill(&mut self, lengths: impl Iterator<Item = u64>) -> Result<u64, Failure> {
         let (mut held, mut bytes) = (Vec::new(), 0);
         for length in lengths {
-            let blocks = self.fill(length)?;
+            let blocks = self.fill(length, MOST_BLOCKS)?;
             bytes += length * blocks.len() as u64;
             held.extend(blocks);
         }
@@ -150,7 +158,7 @@ pub(super) fn after_holes(
     freed: Freed,
     seed: u64,
 ) -> Result<Vec<Quantity>, Failure> {
-    let blocks = world.fill(block_bytes)?;
+    let blocks = world.fill(block_bytes, MOST_BLOCKS)?;
     if blocks.len() < 2 {
         return Err(Failure::Skipped(format!("{} blocks fit, and two are needed", blocks.len())));
     }
@@ -226,14 +234,7 @@ pub(super) fn granules(world: &mut World<'_>) -> Result<Vec<Quantity>, Failure> 
     for request_bytes in REQUESTS_BYTES {
         let wanted = (SPREAD_BYTES / request_bytes).clamp(4, 1 << 14) as usize;
         let before = world.settled()?;
-        let mut blocks = Vec::new();
-        while blocks.len() < wanted {
-            match world.allocator.allocate(request_bytes) {
-                Ok(block) => blocks.push(block.address),
-                Err(PolicyError::OutOfMemory { .. } | PolicyError::Size { .. }) => break,
-                Err(error) => return Err(error.into()),
-            }
-        }
+        let blocks = world.fill(request_bytes, wanted)?;
         let after = (world.free_bytes)()?;
         let count = blocks.len() as u64;
         let mut sorted = blocks.clone();

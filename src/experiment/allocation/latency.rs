@@ -392,6 +392,5 @@ mod tests {
         // A sleep is never shorter than asked for; the shortest of some is hardly longer.
         assert!((2_000_000..9_000_000).contains(&least(0)), "{found:?}");
         assert!((4_000_000..9_000_000).contains(&least(1)), "{found:?}");
-        assert!(timer_ns() < 10_000);
     }
 }

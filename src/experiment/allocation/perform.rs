@@ -1,10 +1,9 @@
 //! The worker's side: one case of an allocator.
 
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::allocator::{keeping, on_device, simulated};
-use super::capacity::{World, after_holes, granules};
+use super::capacity::{World, after_holes, granules, settled};
 use super::classic::{self, Patience, Trouble, blocks_bytes, every_set};
 use super::failure::Failure;
 use super::latency::{Around, Idle, Timing, churn, prepare, time, time_on_threads, timer_ns};
@@ -24,9 +23,6 @@ const REST: Duration = Duration::from_millis(20);
 
 /// How often a refused request of the classic experiment is repeated, each time after a rest.
 const DRIVER: Patience = Patience { repeats: 50, rest: Duration::from_millis(1) };
-
-/// How long free memory may take to come to rest.
-const SETTLING: Duration = Duration::from_secs(5);
 
 /// What simulated windows grow by until all blocks fit: the shortest block.
 const STEP_BYTES: u64 = 16 << 20;
@@ -67,7 +63,7 @@ impl Session {
         let begin = Instant::now();
         self.free_arena();
         self.use_once(plan)?;
-        let free_before = self.settled()?;
+        let free_before = settled(&|| self.device.free_bytes(), REST)?;
         record.phases.wait_ns = begin.elapsed().as_nanos() as u64;
         let begin = Instant::now();
         let result = self.study(plan, free_before, record);
@@ -104,20 +100,6 @@ impl Session {
         };
         // Blocks are freed with them.
         (0..count).map(|_| make()).collect::<Result<Vec<_>, Failure>>().map(drop)
-    }
-
-    /// Free memory, once it is the same twice in a row with a rest between.
-    fn settled(&self) -> Result<u64, Failure> {
-        let begin = Instant::now();
-        let mut free = self.device.free_bytes()?;
-        loop {
-            sleep(REST);
-            let now = self.device.free_bytes()?;
-            if now == free || begin.elapsed() > SETTLING {
-                return Ok(now);
-            }
-            free = now;
-        }
     }
 
     fn study(

@@ -11,16 +11,6 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// Policies that hand out any size.
-const POLICIES: &[PolicyName] = &[
-    PolicyName::FirstFit,
-    PolicyName::BestFit,
-    PolicyName::NextFit,
-    PolicyName::Buddy,
-    PolicyName::SizeClasses,
-    PolicyName::Caching,
-];
-
 const PLAIN: Allocator = Allocator::Device(DeviceAllocator::CuMemAlloc);
 const RUNTIME: Allocator = Allocator::Device(DeviceAllocator::CudaMalloc);
 const KEEP: Allocator = Allocator::Device(DeviceAllocator::MemPoolKeep);
@@ -116,7 +106,7 @@ pub(in crate::experiment) fn samples(
 
 /// The cases of a suite on a kind of device.
 pub(in crate::experiment) fn plans(suite: Suite, kind: &DeviceKind) -> Vec<AllocationPlan> {
-    let simulated = POLICIES.iter().map(|&policy| AllocationPlan {
+    let simulated = PolicyName::OF_ANY_SIZE.iter().map(|&policy| AllocationPlan {
         study: Study::Classic,
         allocator: Allocator::Policy(policy),
         memory: MemoryKind::Simulated,
@@ -201,7 +191,7 @@ fn exhaustive() -> Vec<Asked> {
     for allocator in [RUNTIME, KEEP, RELEASE, chunks(0), chunks(4)] {
         all.extend(latency(suite, allocator, Factor::Base, REQUESTS_FEW));
     }
-    for &policy in POLICIES {
+    for &policy in PolicyName::OF_ANY_SIZE {
         let policy = Allocator::Policy(policy);
         all.extend(latency(suite, policy, Factor::Base, &[64 * KIB, 2 * MIB]));
     }

@@ -152,7 +152,7 @@ fn moments_lie_where_the_policy_put_them() {
     assert_eq!(situation.extents.fragments().len(), 2 * (2 + 2 * 12 + 2));
     // Between gradients and what activations left: not packed, and not in order.
     assert!(situation.extents.footprint_bytes() > situation.extents.payload_bytes());
-    for policy in PolicyName::ALL.iter().filter(|policy| **policy != PolicyName::Slab) {
+    for policy in PolicyName::OF_ANY_SIZE {
         let preset = Preset::Optimizer(Optimizer { policy: *policy, ..optimizer });
         let placed = preset.situation(1).unwrap();
         assert_eq!(placed.extents.payload_bytes(), 2 * 4 * elements, "{policy}");
