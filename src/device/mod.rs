@@ -13,6 +13,7 @@ mod launch;
 mod memory;
 pub mod modules;
 mod nvml;
+mod physical;
 mod process;
 #[cfg_attr(not(test), expect(dead_code, reason = "some faults are for unit tests alone"))]
 pub(crate) mod scripted;
@@ -26,6 +27,7 @@ pub use entry::{Entry, Movement, Mover, SPARSE_STRIDE_BYTES, Variant};
 pub use error::DeviceError;
 pub use launch::{Launch, SUM_BYTES, Shape, Spans};
 pub use memory::{Buffer, Span};
+pub use physical::{MapTimes, Mapped, Physical};
 pub use process::{end_with_parent, environment, fail_writes_beyond_limits, pinned};
 pub use select::{DeviceRequest, choose, nvidia_hint};
 pub use snapshot::Snapshot;
@@ -178,6 +180,18 @@ pub trait Device {
     /// whatever the driver says.
     fn vmm_source(&self, piece_bytes: u64) -> Result<cuda::VmmSource, DeviceError> {
         let _ = piece_bytes;
+        Err(no_allocator("vmm"))
+    }
+
+    /// Physical memory apart from addresses: so many chunks, made one after the other.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::NoAllocator`] where the device has no virtual memory management or the chunks
+    /// are no whole granules of the driver, [`DeviceError::OutOfMemory`] where there is not so much
+    /// memory, or whatever else the driver says.
+    fn physical(&self, chunk_bytes: u64, count: u32) -> Result<Box<dyn Physical>, DeviceError> {
+        let _ = (chunk_bytes, count);
         Err(no_allocator("vmm"))
     }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::launch::Work;
 use super::memory::Release;
+use super::physical::{MapTimes, Mapped, Physical, check_order};
 use super::{
     Buffer, Device, DeviceAllocator, DeviceError, Entry, Interval, Launch, Snapshot, Span,
 };
@@ -180,6 +181,63 @@ impl Drop for Pages {
     }
 }
 
+/// Chunks that are counted and not there. Each call takes as long as its number says.
+struct Chunks {
+    memory: Arc<Memory>,
+    chunk_bytes: u64,
+    chunks: u32,
+    create_ns: Vec<u64>,
+    /// What is mapped holds its memory too.
+    held: Rc<Held>,
+}
+
+/// Memory of chunks, given back when nobody holds it any more.
+struct Held(Arc<Memory>, Cell<u64>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.give(self.1.get());
+    }
+}
+
+impl Release for Held {
+    fn release(&self, _address: u64, _bytes: u64) {}
+}
+
+impl Physical for Chunks {
+    fn chunk_bytes(&self) -> u64 {
+        self.chunk_bytes
+    }
+
+    fn chunks(&self) -> u32 {
+        self.chunks
+    }
+
+    fn create_ns(&self) -> &[u64] {
+        &self.create_ns
+    }
+
+    fn retain(&mut self, keep: &dyn Fn(u32) -> bool) -> Result<(), DeviceError> {
+        let kept = (0..self.chunks).filter(|&at| keep(at)).count() as u32;
+        let gone = u64::from(self.chunks - kept) * self.chunk_bytes;
+        self.held.1.set(self.held.1.get() - gone);
+        self.memory.give(gone);
+        self.chunks = kept;
+        Ok(())
+    }
+
+    fn map(&self, order: &[u32]) -> Result<Mapped, DeviceError> {
+        check_order(order, self.chunks)?;
+        let bytes = order.len() as u64 * self.chunk_bytes;
+        let mut counts = self.memory.lock();
+        let address = counts.next;
+        counts.next += bytes.next_multiple_of(PAGE_BYTES);
+        let map_ns = (1..).take(order.len()).collect();
+        let times = MapTimes { reserve_ns: 7, map_ns, open_ns: 9 };
+        Ok(Mapped { buffer: Buffer::new(address, bytes, self.held.clone()), times })
+    }
+}
+
 impl Scripted {
     /// A GPU with this much memory and 60 MiB of L2.
     pub fn new(memory_bytes: u64, script: impl FnMut(Timed) -> Interval + 'static) -> Scripted {
@@ -281,6 +339,19 @@ impl Device for Scripted {
             })),
             _ => Err(super::no_allocator(which.name())),
         }
+    }
+
+    fn physical(&self, chunk_bytes: u64, count: u32) -> Result<Box<dyn Physical>, DeviceError> {
+        let bytes = chunk_bytes * u64::from(count);
+        let free = self.memory.free();
+        self.memory.take(bytes).ok_or(DeviceError::OutOfMemory { requested: bytes, free })?;
+        Ok(Box::new(Chunks {
+            memory: self.memory.clone(),
+            chunk_bytes,
+            chunks: count,
+            create_ns: (1..).take(count as usize).collect(),
+            held: Rc::new(Held(self.memory.clone(), Cell::new(bytes))),
+        }))
     }
 
     fn upload(&self, to: Span<'_>, bytes: &[u8]) -> Result<(), DeviceError> {

@@ -6,7 +6,7 @@ use super::heaps::occupancy_percent;
 use super::plan::{Plan, Subject};
 use super::scene::{Heap, Part, Scene, Staged};
 use super::suite::{Suite, default_payload, plan};
-use crate::device::Movement;
+use crate::device::{DeviceAllocator, Movement};
 use crate::harness::Preset;
 use crate::layout::{Layout, Pattern, Spec, UNIT_BYTES};
 use crate::policy::PolicyName;
@@ -109,6 +109,13 @@ fn allocation(
         Experiment::Latency => {
             let factor: Factor = keys.text("state")?.parse()?;
             let request_bytes = keys.needed_bytes("request")?;
+            let is_vmm = matches!(allocator, Allocator::Device(DeviceAllocator::Vmm(_)));
+            if factor == Factor::Steps && !is_vmm {
+                return Err(format!(
+                    "{allocator} makes a block in one call: state=steps is for vmm.chunk_2MiB and \
+                     the like"
+                ));
+            }
             let samples = samples(suite, allocator, factor, request_bytes);
             Study::Latency { factor, request_bytes, samples }
         }
@@ -363,6 +370,7 @@ mod tests {
         says(&format!("{latency}/state=hole/request=1MiB"), "holes.2MiB_x10000");
         says(&format!("{latency}/state=base/request=0"), "zero bytes");
         says(&format!("{latency}/state=base"), "it has no request=");
+        says(&format!("{latency}/state=steps/request=2MiB"), "vmm.chunk_2MiB");
         says(
             "latency/allocator=first_fit/memory=simulated/state=base/request=1MiB",
             "take memory=device",

@@ -52,14 +52,16 @@ pub fn us(ns: f64) -> String {
 
 /// One line for each allocator, state, length and call.
 fn latencies(rows: &[Row]) -> Grid {
-    let calls = [
-        (Metric::AllocLatency, Metric::AllocLatencyRatio, "allocate"),
-        (Metric::FreeLatency, Metric::FreeLatencyRatio, "free"),
-    ];
     let line = |row: &Row| {
-        let (_, slower, call) = calls.into_iter().find(|(metric, ..)| row.metric == *metric)?;
-        let alike =
-            |other: &&Row| other.metric == slower && other.case == row.case && other.run == row.run;
+        let (slower, call) = match row.metric {
+            Metric::AllocLatency => (Some(Metric::AllocLatencyRatio), "allocate".to_owned()),
+            Metric::FreeLatency => (Some(Metric::FreeLatencyRatio), "free".to_owned()),
+            Metric::MapTime => (None, clean(row.arm()?)),
+            _ => return None,
+        };
+        let alike = |other: &&Row| {
+            Some(other.metric) == slower && other.case == row.case && other.run == row.run
+        };
         let slower = rows.iter().find(alike);
         let figure = &row.figure;
         let heaps = row.parameter("heaps_ns").unwrap_or_default().split(',');
@@ -67,7 +69,7 @@ fn latencies(rows: &[Row]) -> Grid {
         Some(vec![
             allocator(row),
             state(row),
-            call.to_owned(),
+            call,
             row.request_bytes.map(bytes).unwrap_or_default(),
             figure.samples?.to_string(),
             with_interval(figure.median, figure.ci(), us),

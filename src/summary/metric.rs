@@ -37,6 +37,8 @@ pub enum Metric {
     AllocLatencyRatio,
     /// How many times as long a free takes as in the base state.
     FreeLatencyRatio,
+    /// How long a call takes that puts memory under addresses.
+    MapTime,
     /// Requested bytes of the blocks that were freed.
     Freed,
     /// By how much the driver's free bytes rose when they were.
@@ -83,6 +85,7 @@ impl Metric {
             Metric::FreeLatency => "free_latency",
             Metric::AllocLatencyRatio => "alloc_latency_ratio",
             Metric::FreeLatencyRatio => "free_latency_ratio",
+            Metric::MapTime => "map_time",
             Metric::Freed => "freed",
             Metric::DriverFree => "driver_free",
             Metric::Stranded => "stranded",
@@ -102,7 +105,7 @@ impl Metric {
     pub fn unit(self) -> &'static str {
         match self {
             Metric::EffectiveBandwidth => "GB/s",
-            Metric::AllocLatency | Metric::FreeLatency => "ns",
+            Metric::AllocLatency | Metric::FreeLatency | Metric::MapTime => "ns",
             Metric::Freed
             | Metric::DriverFree
             | Metric::Stranded

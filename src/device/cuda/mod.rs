@@ -26,8 +26,8 @@ use super::memory::Release;
 use super::modules::{self, Module};
 use super::nvml::Monitor;
 use super::{
-    Buffer, Device, DeviceAllocator, DeviceError, Entry, Interval, Launch, Mover, Snapshot, Span,
-    Variant,
+    Buffer, Device, DeviceAllocator, DeviceError, Entry, Interval, Launch, Mover, Physical,
+    Snapshot, Span, Variant,
 };
 use crate::policy::Policy;
 use crate::record::DeviceFacts;
@@ -285,6 +285,10 @@ impl Device for Cuda {
 
     fn vmm_source(&self, piece_bytes: u64) -> Result<VmmSource, DeviceError> {
         VmmSource::create(self.ordinal, piece_bytes)
+    }
+
+    fn physical(&self, chunk_bytes: u64, count: u32) -> Result<Box<dyn Physical>, DeviceError> {
+        Ok(Box::new(allocator::Chunks::create(self.ordinal, chunk_bytes, count)?))
     }
 
     fn snapshot(&self) -> Snapshot {

@@ -65,6 +65,9 @@ pub enum Factor {
         /// How long, in microseconds.
         us: u32,
     },
+    /// Each of the driver's calls that make a block is timed by itself: allocators of virtual memory
+    /// alone.
+    Steps,
     /// So many threads call at the same time, each for blocks of its own.
     Threads {
         /// How many.
@@ -73,7 +76,8 @@ pub enum Factor {
 }
 
 const FORM: &str = "base, live.20000, holes.2MiB_x10000, tight.2MiB_x1000, \
-                    joined.2MiB_x1000, churn.training_step, fill,                     large_free, rest, busy.2000us or threads.8";
+                    joined.2MiB_x1000, churn.training_step, fill, large_free, rest, steps, \
+                    busy.2000us or threads.8";
 
 /// More is no state that a driver was seen to reach in minutes.
 const MOST_BLOCKS: u32 = 60_000;
@@ -125,6 +129,7 @@ impl fmt::Display for Factor {
             Factor::Fill => f.write_str("fill"),
             Factor::LargeFree => f.write_str("large_free"),
             Factor::Rest => f.write_str("rest"),
+            Factor::Steps => f.write_str("steps"),
             Factor::Busy { us } => write!(f, "busy.{us}us"),
             Factor::Threads { count } => write!(f, "threads.{count}"),
         }
@@ -153,6 +158,7 @@ impl FromStr for Factor {
             ("fill", None) => Ok(Factor::Fill),
             ("large_free", None) => Ok(Factor::LargeFree),
             ("rest", None) => Ok(Factor::Rest),
+            ("steps", None) => Ok(Factor::Steps),
             ("live", Some(of)) => Ok(Factor::Live { blocks: number(of, 1..=MOST_BLOCKS)? }),
             ("holes", Some(of)) => holes(of).map(|(bytes, count)| Factor::Holes { bytes, count }),
             ("tight", Some(of)) => holes(of).map(|(bytes, count)| Factor::Tight { bytes, count }),
@@ -199,6 +205,7 @@ mod tests {
             "fill",
             "large_free",
             "rest",
+            "steps",
             "busy.2000us",
             "threads.8",
             "joined.2MiB_x10",

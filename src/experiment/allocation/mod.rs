@@ -8,6 +8,7 @@ mod failure;
 mod latency;
 mod perform;
 mod plan;
+mod steps;
 mod suite;
 mod window;
 

@@ -7,9 +7,10 @@ use super::capacity::{World, after_holes, granules, settled};
 use super::classic::{self, Patience, Trouble, blocks_bytes, every_set};
 use super::failure::Failure;
 use super::latency::{Around, Idle, Timing, churn, prepare, time, time_on_threads, timer_ns};
+use super::steps::time_steps;
 use super::window::Window;
 use super::{AllocationPlan, Allocator, Factor, Study};
-use crate::device::{Buffer, Device, DeviceAllocator, Launch, SUM_BYTES, pinned};
+use crate::device::{Buffer, Chunk, Device, DeviceAllocator, Launch, SUM_BYTES, pinned};
 use crate::experiment::Session;
 use crate::kernel::{Access, fill};
 use crate::measure::limit::not_ours;
@@ -88,6 +89,10 @@ impl Session {
     fn use_once(&self, plan: &AllocationPlan) -> Result<(), Failure> {
         let count = match plan.study {
             Study::Latency { factor: Factor::Threads { count }, .. } => count,
+            Study::Latency { factor: Factor::Steps, request_bytes, .. } => {
+                let chunk = chunk_of(plan.allocator)?;
+                return time_steps(&*self.device, chunk, request_bytes, 1).map(drop);
+            }
             _ => 1,
         };
         let growth = Params::default().growth;
@@ -131,6 +136,13 @@ impl Session {
                     World { allocator: &mut *allocator, free_bytes: &free_bytes, rest: REST };
                 record.quantities = granules(&mut world)?;
             }
+            Study::Latency { factor: Factor::Steps, request_bytes, samples } => {
+                let chunk = chunk_of(plan.allocator)?;
+                record.calls = pinned(|| {
+                    record.state = Some(State { timer_ns: timer_ns(), ..State::default() });
+                    time_steps(device, chunk, request_bytes, samples as usize)
+                })?;
+            }
             Study::Latency { factor, request_bytes, samples } => {
                 let make = || allocator(free);
                 let releases = plan.allocator == Allocator::Device(DeviceAllocator::MemPoolRelease);
@@ -155,6 +167,14 @@ impl Session {
             Some(count) => Some(come(count)),
             None => Some("NVML no longer lists its processes".to_owned()),
         })
+    }
+}
+
+/// How long the chunks are that an allocator of virtual memory makes its blocks of.
+fn chunk_of(allocator: Allocator) -> Result<Chunk, Failure> {
+    match allocator {
+        Allocator::Device(DeviceAllocator::Vmm(chunk)) => Ok(chunk),
+        other => Err(Failure::Skipped(format!("{other} makes a block in one call"))),
     }
 }
 

@@ -191,6 +191,8 @@ fn exhaustive() -> Vec<Asked> {
     for allocator in [RUNTIME, KEEP, RELEASE, chunks(0), chunks(4)] {
         all.extend(latency(suite, allocator, Factor::Base, REQUESTS_FEW));
     }
+    all.extend(latency(suite, chunks(0), Factor::Steps, &[2 * MIB, 128 * MIB]));
+    all.extend(latency(suite, chunks(9), Factor::Steps, &[GIB]));
     for &policy in PolicyName::OF_ANY_SIZE {
         let policy = Allocator::Policy(policy);
         all.extend(latency(suite, policy, Factor::Base, &[64 * KIB, 2 * MIB]));

@@ -14,22 +14,27 @@ pub(super) const CALLS: [(&str, Metric, Metric); 2] = [
     ("free", Metric::FreeLatency, Metric::FreeLatencyRatio),
 ];
 
+/// The calls of the driver that together make a block.
+const STEPS: [&str; 3] = ["cu_mem_create", "cu_mem_map", "cu_mem_set_access"];
+
 pub(super) fn rows(source: &Source<'_>) -> Vec<Row> {
-    let of_call = |(call, metric, _): (&str, Metric, Metric)| {
+    let of_call = |(call, arm, metric): (&str, Option<&str>, Metric)| {
         let values = values(source.allocation, call)?;
         let figure = Figure::within(&values)?;
         let heaps: Vec<String> =
             stats::modes(&values).iter().map(|ns| format!("{ns:.0}")).collect();
         let heaps = (heaps.len() > 1).then(|| heaps.join(","));
-        let mut row = with_parameters(described(source, metric), [("heaps_ns", heaps)]);
+        let mut row = with_parameters(described(source, metric, arm), [("heaps_ns", heaps)]);
         row.flags.extend(group_flags::of_figure(&figure, None));
         row.figure = figure;
         Some(row)
     };
-    CALLS.into_iter().filter_map(of_call).collect()
+    let whole = CALLS.into_iter().map(|(call, metric, _)| (call, None, metric));
+    let steps = STEPS.into_iter().map(|call| (call, Some(call), Metric::MapTime));
+    whole.chain(steps).filter_map(of_call).collect()
 }
 
-fn described(source: &Source<'_>, metric: Metric) -> Row {
+fn described(source: &Source<'_>, metric: Metric, arm: Option<&str>) -> Row {
     let state = source.allocation.state.as_ref();
     let number = |of: fn(&crate::record::State) -> u64| state.map(|state| of(state).to_string());
     let more = [
@@ -40,7 +45,7 @@ fn described(source: &Source<'_>, metric: Metric) -> Row {
         ("hole_bytes", number(|state| state.hole_bytes)),
         ("free_bytes", state.and_then(|state| state.free_bytes).map(|bytes| bytes.to_string())),
     ];
-    with_parameters(source.row(metric, None), more)
+    with_parameters(source.row(metric, arm), more)
 }
 
 /// The samples of a call, without what reading the clock takes.
@@ -69,7 +74,7 @@ pub fn ratios(run_id: &str, run: &Run, allocations: &[Allocation]) -> Vec<(u32, 
         let source = Source { run_id, run, allocation };
         let of_call = |(call, _, metric): (&str, Metric, Metric)| {
             let figure = ratio(&values(allocation, call)?, &values(base, call)?)?;
-            let mut row = described(&source, metric);
+            let mut row = described(&source, metric, None);
             row.baseline = Some(BASE.to_owned());
             row.flags.extend(group_flags::of_figure(&figure, None));
             row.figure = figure;

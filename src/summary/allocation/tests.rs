@@ -106,6 +106,29 @@ fn the_clocks_own_time_is_taken_off_and_tails_want_samples() {
 }
 
 #[test]
+fn steps_have_rows_of_their_own_and_no_ratio() {
+    let of = |call: &str, ns: u64| Calls { call: call.to_owned(), ns: vec![ns; 9] };
+    let calls = vec![
+        of("cu_mem_create", 1_020),
+        of("cu_mem_map", 220),
+        of("cu_mem_set_access", 3_020),
+        of("of_a_newer_version", 9),
+    ];
+    let case = "latency/allocator=vmm.chunk_2MiB/memory=device/state=steps/request=2MiB";
+    let state = Some(State { timer_ns: 20, ..State::default() });
+    let steps = Allocation { calls, state, ..allocation(case) };
+    let rows = rows_of(&steps);
+    let of = |call| value(&rows, Metric::MapTime, Some(call));
+    assert_eq!(rows.len(), 3);
+    assert_eq!(
+        [of("cu_mem_create"), of("cu_mem_map"), of("cu_mem_set_access")],
+        [1_000.0, 200.0, 3_000.0]
+    );
+    let base = latency("base", 1..10);
+    assert!(ratios("run", &gpu_run(), &[base, steps]).is_empty());
+}
+
+#[test]
 fn a_ratio_holds_a_state_against_the_base_of_the_same_calls() {
     let mixed = |scale: u64| (0..100).map(move |n| 20 + scale * (100 + n * 37 % 100));
     let found = [latency("holes.2MiB_x10", mixed(3)), latency("base", mixed(1))];

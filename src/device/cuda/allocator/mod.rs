@@ -2,6 +2,7 @@
 //! [`Source`](crate::policy::Source).
 
 mod books;
+mod chunks;
 mod home;
 mod library;
 mod plain;
@@ -14,6 +15,7 @@ mod tests;
 mod virtual_memory;
 mod whole_chunks;
 
+pub(super) use chunks::Chunks;
 pub(super) use home::forget_thread;
 pub use source::VmmSource;
 

@@ -93,15 +93,49 @@ impl VirtualMemory {
             .told("cuMemAddressFree")
     }
 
+    /// A physical chunk, under no addresses yet.
+    pub fn create_chunk(&self, bytes: u64) -> Result<Handle, Failure> {
+        self.home.enter()?;
+        let mut handle = 0;
+        // SAFETY: writes one handle; the properties live during the call.
+        unsafe { sys::cuMemCreate(&mut handle, bytes as usize, &self.properties(), 0) }
+            .result()
+            .told("cuMemCreate")?;
+        Ok(handle)
+    }
+
+    /// Puts a chunk under a piece that is as long. Nothing may touch it before [`open`](Self::open).
+    pub fn map_chunk(&self, piece: Region, chunk: Handle) -> Result<(), Failure> {
+        self.home.enter()?;
+        // SAFETY: the piece is reserved and nothing is mapped there; the chunk is as long.
+        unsafe { sys::cuMemMap(piece.address, piece.bytes as usize, 0, chunk, 0) }
+            .result()
+            .told("cuMemMap")
+    }
+
+    /// Lets the device read and write a part that is wholly mapped.
+    pub fn open(&self, part: Region) -> Result<(), Failure> {
+        self.home.enter()?;
+        let access = sys::CUmemAccessDesc {
+            location: self.location(),
+            flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+        };
+        // SAFETY: all of it is mapped; one description, which lives during the call.
+        unsafe { sys::cuMemSetAccess(part.address, part.bytes as usize, &access, 1) }
+            .result()
+            .told("cuMemSetAccess")
+    }
+
     /// Puts a chunk of its own under each piece; the pieces follow each other without a gap. Nothing
     /// is mapped where that fails.
     pub fn map(&self, pieces: impl Iterator<Item = Region>) -> Result<Vec<Handle>, Failure> {
-        self.home.enter()?;
         let mut mapped = Mapped { memory: self, whole: None, handles: Vec::new() };
         for piece in pieces {
             mapped.add(piece)?;
         }
-        mapped.open()?;
+        if let Some(whole) = mapped.whole {
+            self.open(whole)?;
+        }
         // Taken out, so that nothing is left for the guard to undo.
         mapped.whole = None;
         Ok(std::mem::take(&mut mapped.handles))
@@ -123,7 +157,8 @@ impl VirtualMemory {
     }
 }
 
-fn release(handle: Handle) -> Result<(), Failure> {
+/// Gives a chunk back; where it is mapped, its memory stays until it is no more.
+pub(super) fn release(handle: Handle) -> Result<(), Failure> {
     // SAFETY: came from cuMemCreate and is released once.
     unsafe { sys::cuMemRelease(handle) }.result().told("cuMemRelease")
 }
@@ -137,15 +172,8 @@ struct Mapped<'a> {
 
 impl Mapped<'_> {
     fn add(&mut self, piece: Region) -> Result<(), Failure> {
-        let mut handle = 0;
-        let bytes = piece.bytes as usize;
-        // SAFETY: writes one handle; the properties live during the call.
-        unsafe { sys::cuMemCreate(&mut handle, bytes, &self.memory.properties(), 0) }
-            .result()
-            .told("cuMemCreate")?;
-        // SAFETY: the piece is reserved and nothing is mapped there; the chunk is as long.
-        let mapped = unsafe { sys::cuMemMap(piece.address, bytes, 0, handle, 0) };
-        if let Err(failure) = mapped.result().told("cuMemMap") {
+        let handle = self.memory.create_chunk(piece.bytes)?;
+        if let Err(failure) = self.memory.map_chunk(piece, handle) {
             let _ = release(handle);
             return Err(failure);
         }
@@ -153,19 +181,6 @@ impl Mapped<'_> {
         let whole = self.whole.get_or_insert(Region { bytes: 0, ..piece });
         whole.bytes += piece.bytes;
         Ok(())
-    }
-
-    /// Lets the device read and write all of it.
-    fn open(&self) -> Result<(), Failure> {
-        let Some(whole) = self.whole else { return Ok(()) };
-        let access = sys::CUmemAccessDesc {
-            location: self.memory.location(),
-            flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-        };
-        // SAFETY: all of it is mapped; one description, which lives during the call.
-        unsafe { sys::cuMemSetAccess(whole.address, whole.bytes as usize, &access, 1) }
-            .result()
-            .told("cuMemSetAccess")
     }
 }
 

@@ -93,6 +93,26 @@ fn every_policy_of_any_size_has_an_answer_in_simulation() {
 }
 
 #[test]
+fn the_steps_of_a_block_are_timed_where_there_are_any() {
+    let mut session = session(device(), true);
+    let study = Study::Latency { factor: Factor::Steps, request_bytes: 4 << 20, samples: 3 };
+    let chunk = Chunk::of(2 << 20).unwrap();
+    let mut of = |which| {
+        let allocator = Allocator::Device(which);
+        let memory = MemoryKind::Device;
+        session.perform_allocation(&AllocationPlan { study: study.clone(), allocator, memory })
+    };
+    let record = of(DeviceAllocator::Vmm(chunk));
+    assert_eq!((&record.status, &record.reason), (&Status::Ok, &None));
+    let calls: Vec<(&str, usize)> =
+        record.calls.iter().map(|calls| (calls.call.as_str(), calls.ns.len())).collect();
+    assert_eq!(calls, [("cu_mem_create", 6), ("cu_mem_map", 6), ("cu_mem_set_access", 3)]);
+    let record = of(DeviceAllocator::CuMemAlloc);
+    assert_eq!(record.status, Status::Skipped);
+    assert!(record.reason.unwrap().contains("one call"));
+}
+
+#[test]
 fn every_other_study_is_made_on_a_device_and_leaves_it_as_it_was() {
     let mut session = session(device(), true);
     let free = session.device().free_bytes().unwrap();

@@ -213,3 +213,46 @@ fn they_outlive_the_device_that_they_came_from() {
     check_memory(&[block]);
     assert_eq!(last.free(block.address), Ok(()));
 }
+
+#[test]
+#[ignore = "needs a GPU: cargo test --lib -- --ignored cuda::allocator"]
+fn chunks_lie_where_they_are_mapped_at_every_range() {
+    let (_guard, cuda) = alone();
+    let chunk_bytes = 2 * MIB;
+    match cuda.physical(chunk_bytes, 1).map(|first| first.map(&[0]).map(drop)) {
+        Err(error @ DeviceError::NoAllocator { .. }) => return println!("skipped: {error}"),
+        first => first.unwrap().unwrap(),
+    }
+    let before = cuda.free_bytes().unwrap();
+    let mut chunks = cuda.physical(chunk_bytes, 8).unwrap();
+    assert_eq!(
+        (chunks.chunks(), chunks.chunk_bytes(), chunks.create_ns().len()),
+        (8, chunk_bytes, 8)
+    );
+    let order = [5, 2, 7, 0, 3, 6, 1, 4];
+    let [straight, shuffled] =
+        [[0, 1, 2, 3, 4, 5, 6, 7], order].map(|order| chunks.map(&order).unwrap());
+    assert_eq!(shuffled.times.map_ns.len(), 8);
+    let at = |mapped: &crate::device::Mapped, part: u64| {
+        mapped.buffer.span().address() + part * chunk_bytes + part
+    };
+    (0..8).for_each(|part| fill(at(&straight, part), 10 + part as u8));
+    for (part, chunk) in (0..).zip(order) {
+        let address = shuffled.buffer.span().address() + part * chunk_bytes + u64::from(chunk);
+        assert_eq!(read(address), 10 + chunk as u8, "part {part}");
+    }
+    assert!(chunks.map(&[8]).is_err() && chunks.map(&[]).is_err());
+    // What is mapped stays, whoever gives the chunks back.
+    chunks.retain(&|at| at % 2 == 1).unwrap();
+    assert_eq!(chunks.chunks(), 4);
+    drop(straight);
+    drop(chunks);
+    assert_eq!(read(shuffled.buffer.span().address() + 5), 15);
+    drop(shuffled);
+    settles_at(&cuda, before, "chunks");
+    let wanted = (before / chunk_bytes) as u32 + 1;
+    let refused = cuda.physical(chunk_bytes, wanted).err();
+    assert!(matches!(refused, Some(DeviceError::OutOfMemory { .. })), "{refused:?}");
+    settles_at(&cuda, before, "chunks that could not all be made");
+    assert!(matches!(cuda.physical(4096, 1).err(), Some(DeviceError::NoAllocator { .. })));
+}
