@@ -1,6 +1,8 @@
 //! What a group is measured with: its buffers, and its arms.
 
 use super::Plan;
+use super::arena::Range;
+use super::backing::Backing;
 use super::fragments::{Directory, Ends, Fragments};
 use super::heap_cache::HeapCache;
 use super::plan::Subject;
@@ -14,6 +16,10 @@ pub(super) struct Ground<'a> {
     pub device: &'a dyn Device,
     /// The footprint, filled with the data of `data_key`, with a guard behind it.
     pub arena: Span<'a>,
+    /// All of the memory that the arena is the beginning of.
+    pub whole: Span<'a>,
+    /// The ranges in which the same physical chunks lie in other orders.
+    pub ranges: Vec<Range<'a>>,
     pub seed: u64,
     /// Which of a plan's repetitions and placements it is: 0 of most.
     pub turn: u64,
@@ -40,6 +46,8 @@ pub(super) struct PlannedArm<'a> {
     pub name: String,
     pub pattern: Refined<PatternName>,
     pub order: Option<Order>,
+    /// The range that it reads, where the group has several; none of the arena itself.
+    pub range: Option<Range<'a>>,
     /// Touched bytes of the arena.
     pub arena_touched_bytes: u64,
     pub access: Access<'a>,
@@ -131,22 +139,24 @@ pub(super) fn plan_arms<'a>(
     let key = ground.data_key;
     let sums = buffers.sums.span();
     let mut arms = Vec::new();
-    let mut push = |name: String, pattern, order, arena_touched_bytes, access: Access<'a>| {
-        if access.entry().is_some_and(|entry| !ground.device.has(entry)) {
-            return Ok(());
-        }
-        let launch = access.launch()?;
-        arms.push(PlannedArm {
-            name,
-            pattern,
-            order,
-            arena_touched_bytes,
-            access,
-            launch,
-            expected: 0,
-        });
-        Ok::<(), DeviceError>(())
-    };
+    let mut push =
+        |range, name: String, pattern, order, arena_touched_bytes, access: Access<'a>| {
+            if access.entry().is_some_and(|entry| !ground.device.has(entry)) {
+                return Ok(());
+            }
+            let launch = access.launch()?;
+            arms.push(PlannedArm {
+                name,
+                pattern,
+                order,
+                range,
+                arena_touched_bytes,
+                access,
+                launch,
+                expected: 0,
+            });
+            Ok::<(), DeviceError>(())
+        };
     let packed_arena = ground.arena.slice(0, bytes).ok_or_else(outside)?;
     // Of a gather that reads, the buffer is only staging.
     let payload = buffers.payload.slice(0, bytes);
@@ -168,15 +178,43 @@ pub(super) fn plan_arms<'a>(
         Subject::Ceiling => {
             for movement in [Movement::Read, Movement::Write, Movement::Copy] {
                 let access = stream(movement)?;
-                push(movement.name().to_owned(), contiguous(), None, bytes, access)?;
+                push(None, movement.name().to_owned(), contiguous(), None, bytes, access)?;
             }
             let access = Access::driver_copy(packed_arena, payload.ok_or_else(outside)?, key);
-            push(KernelName::DriverCopy.to_string(), contiguous(), None, bytes, access)?;
+            push(None, KernelName::DriverCopy.to_string(), contiguous(), None, bytes, access)?;
         }
         Subject::Variants(movement) if !movement.has_layout() => {
             for variant in variants(plan.subject) {
                 let access = stream(movement)?.by(variant);
-                push(arm_name(movement.name(), variant), contiguous(), None, bytes, access)?;
+                push(None, arm_name(movement.name(), variant), contiguous(), None, bytes, access)?;
+            }
+        }
+        Subject::Backings(movement) => {
+            let ranges = ground.ranges.iter().copied().map(Some);
+            for range in std::iter::once(None).chain(ranges) {
+                let backing = range.map_or(Backing::InOrder, |range| range.backing).to_string();
+                let home = range.map_or(ground.arena, |range| range.span);
+                let Some(fragments) = fragments else {
+                    let source = home.slice(0, bytes).ok_or_else(outside)?;
+                    let access = Access::read(source, sums, key);
+                    push(range, backing, contiguous(), None, bytes, access)?;
+                    continue;
+                };
+                for order in plan.orders() {
+                    let ends = Ends {
+                        arena: home.slice(0, plan.scene.arena_bytes()).ok_or_else(outside)?,
+                        payload: None,
+                        sums: Some(sums),
+                    };
+                    let directory = buffers.directory(order);
+                    let access = fragments.access(movement, order, directory, ends, key)?;
+                    let name = match order {
+                        Order::Scattered => backing.clone(),
+                        order => format!("{backing}.{order}"),
+                    };
+                    let pattern = plan.scene.pattern();
+                    push(range, name, pattern, Some(order.clone()), touched_bytes, access)?;
+                }
             }
         }
         Subject::Same(movement) | Subject::Moved(movement) => {
@@ -196,13 +234,13 @@ pub(super) fn plan_arms<'a>(
                 let directory = buffers.directory(&order);
                 let access = fragments.access(movement, &order, directory, ends, key)?;
                 let pattern = plan.scene.pattern();
-                push(name.to_owned(), pattern, Some(order), touched_bytes, access)?;
+                push(None, name.to_owned(), pattern, Some(order), touched_bytes, access)?;
             }
         }
         Subject::Layout(movement) | Subject::Variants(movement) => {
             let fragments = fragments.ok_or_else(outside)?;
             if let Subject::Layout(_) = plan.subject {
-                push("stream".to_owned(), contiguous(), None, bytes, stream(movement)?)?;
+                push(None, "stream".to_owned(), contiguous(), None, bytes, stream(movement)?)?;
             }
             for order in plan.orders() {
                 let packed = *order == Order::Packed;
@@ -225,7 +263,7 @@ pub(super) fn plan_arms<'a>(
                         access = access.by(variant);
                     }
                     let name = arm_name(order.as_str(), variant);
-                    push(name, pattern.clone(), Some(order.clone()), touched, access)?;
+                    push(None, name, pattern.clone(), Some(order.clone()), touched, access)?;
                 }
             }
         }

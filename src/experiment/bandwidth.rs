@@ -6,7 +6,9 @@ use serde_json::Map;
 
 use super::Plan;
 use super::arms::{Buffers, Ground, PlannedArm, payload_bytes, plan_arms};
-use super::fragments::{Ends, Fragments};
+use super::backing::Backing;
+use super::fragments::{Directory, Ends, Fragments};
+use super::translated::{checksum_of_layout, checksum_of_stream};
 use crate::device::{DeviceError, Launch, Movement, Span};
 use crate::kernel::{GUARD_BYTES, Outcome, Verifier, host_checksum};
 use crate::layout::{Layout, draw, mix};
@@ -72,7 +74,7 @@ pub(super) fn measure_group(
     let mut poison = Poison { key: mix(ground.data_key ^ ground.seed), drawn: 0 };
     for arm in &mut arms {
         if arm.access.is_read() {
-            arm.expected = verifier.expected_checksum(&arm.access)?;
+            arm.expected = check.expected(arm, fragments.as_ref(), &buffers)?;
         }
         check.arm(arm, &buffers, &mut poison, When::Before, group)?;
     }
@@ -109,7 +111,7 @@ pub(super) fn measure_group(
     group.phases.verify_ns += elapsed_ns(begin);
 
     let quota = measured.quota;
-    record(ground, &arms, measured, group);
+    record(ground, plan, &arms, measured, group);
     Ok(Some(quota))
 }
 
@@ -235,6 +237,31 @@ impl Checks<'_> {
         Ok(())
     }
 
+    /// The checksum that one launch of an arm has to give. What lies in another order of chunks is read
+    /// from the arena, through an index of its own.
+    fn expected(
+        &self,
+        arm: &PlannedArm<'_>,
+        fragments: Option<&Fragments>,
+        buffers: &Buffers,
+    ) -> Result<u64, DeviceError> {
+        let Some(range) = &arm.range else { return self.verifier.expected_checksum(&arm.access) };
+        let Self { ground, verifier, .. } = *self;
+        let directory = arm.order.as_ref().and_then(|order| buffers.directory(order));
+        match (fragments, directory, &arm.order) {
+            (
+                Some(Fragments::Uniform(layout)),
+                Some(Directory::Index { on_host, .. }),
+                Some(order),
+            ) => checksum_of_layout(ground, verifier, layout, (order, on_host), range),
+            (None, ..) => checksum_of_stream(ground, verifier, arm.access.payload_bytes(), range),
+            _ => Err(DeviceError::Refused {
+                entry: "range",
+                what: "only fragments of one length are found in it".to_owned(),
+            }),
+        }
+    }
+
     /// Everything that a launch may change in error.
     fn guarded<'b>(&self, buffers: &'b Buffers) -> Span<'b>
     where
@@ -316,40 +343,55 @@ fn rounds(
     };
     // Of competing variants the last one against the first.
     let ends = Ratio { numerator: 0, denominator: arms.len().saturating_sub(1) };
-    let ratio =
-        ratio("packed", "scattered").or_else(|| ratio("driver_copy", "copy")).unwrap_or(ends);
+    let ratio = ratio("packed", "scattered")
+        .or_else(|| ratio("driver_copy", "copy"))
+        .unwrap_or_else(|| {
+            // Of orders of chunks the first random one.
+            let is_shuffled = |arm: &PlannedArm<'_>| arm.name.starts_with("shuffled.");
+            let denominator = arms.iter().position(is_shuffled).unwrap_or(ends.denominator);
+            Ratio { denominator, ..ends }
+        });
     let order_key = mix(ground.seed
         ^ mix(plan.scene.footprint_bytes() ^ plan.scene.fragment_bytes().unwrap_or(0))
         ^ ground.turn);
     measure::measure(ground.device, &launches, ratio, plan.budget(), order_key, conduct)
 }
 
-fn record(ground: &Ground<'_>, arms: &[PlannedArm<'_>], measured: Measured, group: &mut Group) {
+fn record(
+    ground: &Ground<'_>,
+    plan: &Plan,
+    arms: &[PlannedArm<'_>],
+    measured: Measured,
+    group: &mut Group,
+) {
     group.held = Some(ground.device.is_held());
     measured.note(group);
     if measured.samples.iter().any(|samples| samples.is_empty()) {
         group.status = Status::Failed;
         group.reason = Some("no sample is left: the hold gave up in every round".to_owned());
     }
-    group.arms = arms
-        .iter()
-        .zip(measured.samples)
-        .map(|(arm, samples)| {
-            let traffic = arm.access.traffic();
-            // The arena is one end of every access, the payload the other.
-            let other_end = traffic.read_bytes.min(traffic.written_bytes);
-            Arm {
-                name: arm.name.clone(),
-                kernel: arm.access.kernel(),
-                pattern: arm.pattern.clone(),
-                order: arm.order.clone(),
-                read_bytes: traffic.read_bytes,
-                written_bytes: traffic.written_bytes,
-                index_bytes: traffic.index_bytes,
-                touched_bytes: arm.arena_touched_bytes + other_end,
-                samples,
-                extra: Map::new(),
-            }
-        })
-        .collect();
+    group.arms =
+        arms.iter()
+            .zip(measured.samples)
+            .map(|(arm, samples)| {
+                let traffic = arm.access.traffic();
+                // The arena is one end of every access, the payload the other.
+                let other_end = traffic.read_bytes.min(traffic.written_bytes);
+                Arm {
+                    name: arm.name.clone(),
+                    kernel: arm.access.kernel(),
+                    pattern: arm.pattern.clone(),
+                    order: arm.order.clone(),
+                    backing: plan.chunked.as_ref().map(|_| {
+                        arm.range.map_or(Backing::InOrder, |range| range.backing).to_string()
+                    }),
+                    read_bytes: traffic.read_bytes,
+                    written_bytes: traffic.written_bytes,
+                    index_bytes: traffic.index_bytes,
+                    touched_bytes: arm.arena_touched_bytes + other_end,
+                    samples,
+                    extra: Map::new(),
+                }
+            })
+            .collect();
 }

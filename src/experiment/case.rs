@@ -4,9 +4,10 @@ use super::allocation::{AllocationPlan, Allocator, Factor, Freed, Study, samples
 use super::cases::Case;
 use super::heaps::occupancy_percent;
 use super::plan::{Plan, Subject};
+use super::scatter::backings;
 use super::scene::{Heap, Part, Scene, Staged};
 use super::suite::{Suite, default_payload, plan};
-use crate::device::{DeviceAllocator, Movement};
+use crate::device::{Chunk, DeviceAllocator, Movement};
 use crate::harness::Preset;
 use crate::layout::{Layout, Pattern, Spec, UNIT_BYTES};
 use crate::policy::PolicyName;
@@ -28,11 +29,22 @@ pub fn parse_case(text: &str, suite: Suite, kind: &DeviceKind) -> Result<Case, S
     let (experiment, parts) = text.split_once('/').unwrap_or((text, ""));
     let mut keys = Keys::read(parts).map_err(wrong)?;
     match Experiment::from(experiment.to_owned()) {
-        Experiment::Bandwidth => {
-            let plan = bandwidth(&mut keys, suite, kind).map_err(wrong)?;
+        Experiment::Bandwidth | Experiment::Scatter => {
+            let plan = match experiment {
+                "scatter" => scattered(&mut keys, suite, kind),
+                _ => bandwidth(&mut keys, suite, kind),
+            };
+            let plan = plan.map_err(wrong)?;
             if *kind == DeviceKind::Host && plan.heap().is_some_and(|heap| heap.is_on_device()) {
                 return Err(wrong(
                     "the host has no allocator of its own: take a policy".to_owned(),
+                ));
+            }
+            if matches!(plan.subject, Subject::Backings(_)) && plan.chunked.is_none() {
+                return Err(wrong(
+                    "orders of chunks are of another experiment: write scatter/kernel=…, and \
+                     /chunk=2MiB behind the footprint"
+                        .to_owned(),
                 ));
             }
             keys.end().map_err(wrong)?;
@@ -136,6 +148,30 @@ fn bandwidth(keys: &mut Keys<'_>, suite: Suite, kind: &DeviceKind) -> Result<Pla
         _ => uniform(suite, kind, subject, &pattern, keys)?,
     };
     Ok(plan(suite, kind, subject, scene, names_payload))
+}
+
+/// A case of physical memory in disorder.
+fn scattered(keys: &mut Keys<'_>, suite: Suite, kind: &DeviceKind) -> Result<Plan, String> {
+    if *kind == DeviceKind::Host {
+        return Err("the order of physical chunks is a GPU's, and the host is none".to_owned());
+    }
+    let chunk = keys.text("chunk")?;
+    let chunk_bytes = size::parse(chunk).map_err(|error| format!("chunk={chunk}: {error}"))?;
+    if Chunk::of(chunk_bytes).is_none() {
+        return Err(format!("chunk={chunk}: a power of two from 2MiB to 1GiB"));
+    }
+    let plan = bandwidth(keys, suite, kind)?;
+    match (plan.subject, &plan.scene) {
+        (Subject::Backings(movement), Scene::Uniform(spec)) if spec.offset_bytes == 0 => {
+            let what = (*spec, chunk_bytes);
+            Ok(backings(suite, kind, movement, what, plan.names_payload))
+        }
+        _ => {
+            Err("it is kernel=gather_read.backings or kernel=read.backings, over fragments of one \
+                  length without an offset"
+                .to_owned())
+        }
+    }
 }
 
 /// The `key=value` parts of a case id that were not taken yet.
@@ -381,6 +417,10 @@ mod tests {
         says(&format!("{capacity}/block=1MiB/freed=random/window=big"), "window=big");
         says("bandwidth/kernel=spread/pattern=shuffled", "no kernel `spread`");
         let scatter = "bandwidth/kernel=scatter_copy/pattern=random/fragment=64B/footprint=1MiB";
+        says(
+            "bandwidth/kernel=gather_read.backings/pattern=random/fragment=128B/footprint=4GiB",
+            "chunk=",
+        );
         says(scatter, "take shuffled, strided, checkerboard or holes");
         let strided = "bandwidth/kernel=strided_gather/pattern=shuffled/fragment=8B/footprint=1MiB";
         says(strided, "strided.stride_N");

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::allocation::{self, AllocationPlan};
 use super::plan::Plan;
+use super::scatter;
 use super::scene::Heap;
 use super::suite::{Suite, plans};
 use crate::record::{DeviceKind, Entry, Experiment, Lost, Status};
@@ -96,8 +97,9 @@ impl Case {
 }
 
 /// The cases of a suite on a kind of device, in the order in which they are measured: first those
-/// of the bandwidth, which share a process, then the allocators.
+/// of the bandwidth and of scattered memory, which share a process, then the allocators.
 pub fn cases(suite: Suite, kind: &DeviceKind) -> Vec<Case> {
-    let bandwidth = plans(suite, kind).into_iter().map(|plan| Case::Bandwidth(Box::new(plan)));
-    bandwidth.chain(allocation::plans(suite, kind).into_iter().map(Case::Allocation)).collect()
+    let groups = plans(suite, kind).into_iter().chain(scatter::plans(suite, kind));
+    let groups = groups.map(|plan| Case::Bandwidth(Box::new(plan)));
+    groups.chain(allocation::plans(suite, kind).into_iter().map(Case::Allocation)).collect()
 }

@@ -2,7 +2,9 @@
 
 mod aids;
 mod allocation;
+mod arena;
 mod arms;
+mod backing;
 mod bandwidth;
 mod case;
 mod cases;
@@ -11,14 +13,17 @@ mod heap_cache;
 mod heaps;
 mod placements;
 mod plan;
+mod scatter;
 mod scene;
 mod session;
 mod suite;
+mod translated;
 
 pub use allocation::{AllocationPlan, Allocator, Factor, Freed, Study};
+pub use backing::{Backing, Chunked};
 pub use case::{parse_case, parse_plan};
 pub use cases::{Case, cases};
-pub use plan::{MOVED, Plan, SAME, Subject};
+pub use plan::{BACKINGS, MOVED, Plan, SAME, Subject};
 pub use scene::{Heap, Part, Scene, Staged};
 pub use session::Session;
 pub use suite::{Suite, plans};

@@ -12,6 +12,7 @@ use crate::record::{
     Clocks, Experiment, Group, KernelName, Mechanism, Phases, Refined, Status, size,
 };
 
+use super::backing::Chunked;
 use super::scene::{Heap, Scene};
 
 /// What the arms of a group do.
@@ -25,6 +26,9 @@ pub enum Subject {
     Variants(Movement),
     /// One arm twice, over the same buffers: whatever difference is found is none.
     Same(Movement),
+    /// One kernel over the same layout in ranges of addresses that the same physical chunks lie under,
+    /// in an order of their own each.
+    Backings(Movement),
     /// One arm twice, over data of its own each, which are placed anew a few times: what is found
     /// between placements is none either.
     Moved(Movement),
@@ -37,6 +41,7 @@ impl Subject {
             Subject::Ceiling => KernelName::Ceiling.into(),
             Subject::Layout(movement) => KernelName::from(movement).into(),
             Subject::Variants(movement) => Refined::new(movement.into(), VARIANTS),
+            Subject::Backings(movement) => Refined::new(movement.into(), BACKINGS),
             Subject::Same(movement) => Refined::new(movement.into(), SAME),
             Subject::Moved(movement) => Refined::new(movement.into(), MOVED),
         }
@@ -48,6 +53,7 @@ impl Subject {
             Subject::Ceiling => None,
             Subject::Layout(movement)
             | Subject::Variants(movement)
+            | Subject::Backings(movement)
             | Subject::Same(movement)
             | Subject::Moved(movement) => Some(movement),
         }
@@ -56,6 +62,9 @@ impl Subject {
 
 /// The refinement of a kernel whose competitors are measured.
 const VARIANTS: &str = "variants";
+
+/// The refinement of a kernel that reads the same chunks in several orders.
+pub const BACKINGS: &str = "backings";
 
 /// The refinements of a kernel that is compared with itself.
 pub const SAME: &str = "same";
@@ -71,6 +80,9 @@ impl Subject {
             (_, Some(movement), None) if movement.has_layout() => Some(Subject::Layout(movement)),
             (_, Some(movement), Some(VARIANTS)) if !movement.competitors().is_empty() => {
                 Some(Subject::Variants(movement))
+            }
+            (_, Some(movement), Some(BACKINGS)) if movement.is_read() => {
+                Some(Subject::Backings(movement))
             }
             (_, Some(movement), Some(SAME)) if movement.has_layout() => {
                 Some(Subject::Same(movement))
@@ -108,6 +120,9 @@ pub struct Plan {
     pub subject: Subject,
     /// What the arms go over.
     pub scene: Scene,
+    /// The physical chunks under the arena, and their orders; none where it is a plain allocation.
+    #[serde(default)]
+    pub chunked: Option<Chunked>,
     /// Whether the payload was asked for and is no default, and so belongs to the case id.
     pub names_payload: bool,
     /// The half-width of the ratio's interval that is aimed at, in parts per million.
@@ -131,6 +146,9 @@ impl Plan {
         if !matches!(scene, Scene::Preset(_)) {
             case += &format!("/footprint={}", size::exact(scene.footprint_bytes()));
         }
+        if let Some(chunked) = &self.chunked {
+            case += &format!("/chunk={}", size::exact(chunked.chunk_bytes));
+        }
         if self.names_payload {
             case += &format!("/payload={}", size::exact(scene.payload_bytes()));
         }
@@ -152,6 +170,7 @@ impl Plan {
             Subject::Layout(Movement::StridedGather) => &[Packed, Scattered],
             Subject::Layout(_) => &[Packed, Sorted, Scattered],
             Subject::Variants(movement) if movement.has_layout() => &[Packed, Scattered],
+            Subject::Backings(movement) if movement.follows_index() => &[Sorted, Scattered],
             Subject::Same(_) | Subject::Moved(_) => &[Scattered],
             _ => &[],
         }
@@ -167,7 +186,10 @@ impl Plan {
         };
         let follows = self.subject.movement().is_some_and(Movement::follows_index);
         let orders = self.orders().len() as u64;
-        let index = if follows { orders * self.scene.index_bytes() } else { 0 };
+        // A directory of other slots, as wide as any, stands in for a range with other chunks.
+        let fragments = payload_bytes / self.scene.fragment_bytes().unwrap_or(payload_bytes).max(1);
+        let translated = self.chunked.as_ref().map_or(0, |_| 8 * fragments);
+        let index = if follows { orders * self.scene.index_bytes() } else { 0 } + translated;
         // Sums, events and the allocator's own rounding.
         const SMALL_CHANGE: u64 = 16 << 20;
         let aging = self.heap().map_or(0, |heap| heap.aging_bytes());
@@ -181,7 +203,11 @@ impl Plan {
 
     /// Bytes of the arena with a guard behind it.
     pub fn arena_bytes(&self) -> u64 {
-        self.scene.arena_bytes() + GUARD_BYTES
+        let bytes = self.scene.arena_bytes() + GUARD_BYTES;
+        match &self.chunked {
+            Some(chunked) => chunked.chunks(bytes) * chunked.chunk_bytes,
+            None => bytes,
+        }
     }
 
     /// Whether the group's buffers are placed several times.
@@ -253,7 +279,11 @@ impl Plan {
             case: self.case(),
             process: 0,
             experiment: self.experiment.clone(),
-            mechanism: if has_layout { scene.mechanism() } else { Mechanism::None },
+            mechanism: match (&self.chunked, has_layout) {
+                (Some(_), _) => Mechanism::Physical,
+                (None, true) => scene.mechanism(),
+                (None, false) => Mechanism::None,
+            },
             kernel: self.subject.kernel(),
             pattern: scene.pattern(),
             fragment_bytes: scene.fragment_bytes().filter(|_| has_layout),
@@ -278,6 +308,7 @@ impl Plan {
             sentinel: None,
             l2_evicted: false,
             placements: Vec::new(),
+            mappings: Vec::new(),
             phases: Phases::default(),
             extra: Map::new(),
         }

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use super::Plan;
 use super::aids::{Aids, State};
+use super::arena::Arena;
 use super::arms::Ground;
 use super::bandwidth::{self, skip};
 use super::heap_cache::HeapCache;
 use super::scene::Heap;
-use crate::device::{Buffer, Device, DeviceError, Movement, Span};
+use crate::device::{Device, DeviceError, Movement, Span};
 use crate::kernel::fill;
 use crate::layout::mix;
 use crate::measure::{Conduct, Count, Pauses, Quota, eviction_bytes};
@@ -21,7 +22,7 @@ const RECOVERY: Duration = Duration::from_secs(5);
 /// A device that measures groups.
 pub struct Session {
     // Before the device, so that it is freed first.
-    arena: Option<Buffer>,
+    arena: Option<Arena>,
     /// Whether the arena holds something else than its data: a scatter wrote to it.
     is_overwritten: bool,
     pub(super) device: Box<dyn Device>,
@@ -113,9 +114,9 @@ impl Session {
     /// Makes sure of memory and data. False where the group was skipped.
     pub(super) fn prepare(&mut self, plan: &Plan, group: &mut Group) -> Result<bool, DeviceError> {
         let begin = Instant::now();
-        let held = self.arena.as_ref().map_or(0, Buffer::bytes);
+        let held = self.arena.as_ref().filter(|arena| arena.serves(plan)).map(Arena::bytes);
         let extra = plan.extra_bytes() + self.eviction_bytes(plan);
-        let keeps = held >= plan.arena_bytes() && held + extra <= self.memory_limit_bytes;
+        let keeps = held.is_some_and(|held| held + extra <= self.memory_limit_bytes);
         if !keeps {
             self.free_arena();
         }
@@ -133,7 +134,9 @@ impl Session {
             return Ok(false);
         }
         if !keeps {
-            self.arena = Some(self.device.allocate(plan.arena_bytes())?);
+            let (arena, mappings) = Arena::make(&*self.device, plan, self.seed)?;
+            self.arena = Some(arena);
+            group.mappings = mappings;
             self.is_overwritten = true;
             self.state.is_moved = true;
         }
@@ -159,16 +162,19 @@ impl Session {
         group: &mut Group,
     ) -> Result<Option<Quota>, DeviceError> {
         self.is_overwritten |= plan.subject.movement() == Some(Movement::ScatterCopy);
-        let arena = self.arena.as_ref().and_then(|arena| arena.slice(0, plan.arena_bytes()));
-        let arena: Span<'_> = arena.ok_or_else(|| DeviceError::Refused {
+        let missing = || DeviceError::Refused {
             entry: "arena",
             what: "it is shorter than the footprint".to_owned(),
-        })?;
+        };
+        let whole = self.arena.as_ref().ok_or_else(missing)?;
+        let arena: Span<'_> = whole.span().slice(0, plan.arena_bytes()).ok_or_else(missing)?;
         let aids = Aids::new(&*self.device, self.eviction_bytes(plan))?;
         let steady = aids.steady(&*self.device, arena, &self.state)?;
         let ground = Ground {
             device: &*self.device,
             arena,
+            whole: whole.span(),
+            ranges: whole.ranges(plan),
             seed: self.seed,
             turn: u64::from(plan.repetition) << 32 | u64::from(self.placement),
             data_key: self.data_key(),
@@ -211,7 +217,7 @@ impl Session {
 
 /// Ends a group with the device's error.
 fn give_up(group: &mut Group, error: &DeviceError) {
-    if matches!(error, DeviceError::OutOfMemory { .. }) {
+    if matches!(error, DeviceError::OutOfMemory { .. } | DeviceError::NoAllocator { .. }) {
         return skip(group, error.to_string());
     }
     group.status = Status::Failed;

@@ -310,6 +310,7 @@ pub(super) fn plan(
         experiment: Experiment::Bandwidth,
         subject,
         scene,
+        chunked: None,
         names_payload,
         target_half_width_ppm,
         fewest_rounds,

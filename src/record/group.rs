@@ -20,6 +20,8 @@ open_enum! {
         Granule = "granule",
         /// How long calls of an allocator take.
         Latency = "latency",
+        /// What physical memory costs that is scattered under one range of addresses.
+        Scatter = "scatter",
     }
 }
 
@@ -229,6 +231,10 @@ pub struct Arm {
     pub pattern: Refined<PatternName>,
     /// The order of the fragments; none on a stream.
     pub order: Option<Order>,
+    /// The order of the physical chunks under the range that it reads; none where that is a plain
+    /// allocation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backing: Option<String>,
     /// Useful bytes read by one launch.
     pub read_bytes: u64,
     /// Useful bytes written by one launch.
@@ -280,6 +286,25 @@ impl Placement {
     pub fn at(source: u64, destination: u64) -> Placement {
         Placement { source: format!("{source:#x}"), destination: format!("{destination:#x}") }
     }
+}
+
+/// A range of addresses with physical chunks under it, and how long the driver took to make it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Mapping {
+    /// The order of the chunks.
+    pub backing: String,
+    /// How long a chunk is, in bytes.
+    pub chunk_bytes: u64,
+    /// How many lie under the range.
+    pub chunks: u64,
+    /// The reservation of the addresses, in nanoseconds.
+    pub reserve_ns: u64,
+    /// The making of all chunks, in nanoseconds; 0 where those of another range are used again.
+    pub create_ns: u64,
+    /// Mapping all of them, one by one, in nanoseconds.
+    pub map_ns: u64,
+    /// Making the range accessible, in one call, in nanoseconds.
+    pub open_ns: u64,
 }
 
 /// Clocks around a group, as NVML tells them.
@@ -397,6 +422,9 @@ pub struct Group {
     /// Where the buffers lay, for each time that they were allocated anew: ceilings only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placements: Vec<Placement>,
+    /// The ranges that physical chunks were mapped under, where the group is the first to use them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mappings: Vec<Mapping>,
     /// Where the time went.
     #[serde(default)]
     pub phases: Phases,

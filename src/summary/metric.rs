@@ -25,6 +25,8 @@ pub enum Metric {
     PeakShare,
     /// A competing kernel / the default one over the same bytes.
     VariantRatio,
+    /// An order of physical chunks / the order in which they were made.
+    BackingRatio,
     /// A kernel / the same kernel: 1 but for chance.
     SameRatio,
     /// How far the medians of single placements lie apart: (highest - lowest) / median.
@@ -79,6 +81,7 @@ impl Metric {
             Metric::DriverCopyRatio => "driver_copy_ratio",
             Metric::PeakShare => "peak_share",
             Metric::VariantRatio => "variant_ratio",
+            Metric::BackingRatio => "backing_ratio",
             Metric::SameRatio => "same_ratio",
             Metric::PlacementSpread => "placement_spread",
             Metric::AllocLatency => "alloc_latency",

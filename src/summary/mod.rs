@@ -6,6 +6,7 @@
 
 mod access;
 mod allocation;
+mod backings;
 mod between;
 mod bracket;
 mod ceiling;

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::flat::FlatTimes;
 use super::source::Source;
-use super::{Histogram, Row, Times, access, allocation, between, ceiling, dropped, same, variants};
+use super::{
+    Histogram, Row, Times, access, allocation, backings, between, ceiling, dropped, same, variants,
+};
 use crate::record::{Allocation, Entry, Group, KernelName, Run};
 
 /// A run with all that is derived from its groups: what a report is made of.
@@ -72,6 +74,7 @@ pub fn rows(run_id: &str, run: &Run, groups: &[Group]) -> Vec<Row> {
         match (&group.kernel.base, group.kernel.refinement.as_deref()) {
             (KernelName::Ceiling, _) => ceiling::rows(&source),
             (_, Some(variants::REFINEMENT)) => variants::rows(&source),
+            (_, Some(backings::REFINEMENT)) => backings::rows(&source),
             (_, Some(refinement)) if same::REFINEMENTS.contains(&refinement) => same::rows(&source),
             _ => access::rows(&source),
         }

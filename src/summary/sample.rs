@@ -77,6 +77,7 @@ mod tests {
             kernel: KernelName::GatherCopy.into(),
             pattern: PatternName::Contiguous.into(),
             order: None,
+            backing: None,
             read_bytes: read,
             written_bytes: written,
             index_bytes: index,

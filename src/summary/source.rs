@@ -120,11 +120,14 @@ impl Source<'_> {
         row
     }
 
-    fn of_arm(&self, metric: Metric, arm: &Arm) -> Row {
+    pub(super) fn of_arm(&self, metric: Metric, arm: &Arm) -> Row {
         let mut row = self.row(metric, Some(&arm.name));
         row.kernel = Some(arm.kernel.clone());
         row.pattern = Some(arm.pattern.clone());
         row.order = arm.order.clone();
+        if let Some(backing) = &arm.backing {
+            row.backing = Some(backing.clone());
+        }
         // Without gaps a layout ends where its payload ends, however wide the scattered one is.
         if arm.pattern.base == PatternName::Contiguous {
             row.footprint_bytes = row.payload_bytes;

@@ -171,6 +171,7 @@ fn recorded(measured: Measured) -> Group {
             kernel: KernelName::GatherRead.into(),
             pattern: PatternName::Shuffled.into(),
             order: Some(if name == "packed" { Order::Packed } else { Order::Scattered }),
+            backing: None,
             read_bytes: bytes,
             written_bytes: 0,
             index_bytes: 0,
