@@ -43,7 +43,7 @@ fn text(folders: &Folders, _current: bool) -> Result<String, String> {
     let header = sources::read_text(&folders.cuda.join(HEADER)).map_err(|e| e.to_string())?;
     let bindings = bindgen::Builder::default()
         .header_contents(HEADER, &header)
-        .allowlist_type("fragment_task|varied_task")
+        .allowlist_type("fragment_task|varied_task|window_table|duel_task")
         .allowlist_var("FRAGBENCH_.*")
         .derive_copy(true)
         .derive_debug(true)

@@ -34,7 +34,7 @@ const fn with_hints(name: &'static str, file: &'static str) -> Source {
     Source { name, file, flags, capability: (8, 0), ptx_version: "7.4" }
 }
 
-const SOURCES: [Source; 8] = [
+const SOURCES: [Source; 9] = [
     for_all("access", "access.cu"),
     with_hints("access_80", "access.cu"),
     // Bulk asynchronous copies: Hopper and later, drivers from CUDA 12.0 on.
@@ -46,6 +46,7 @@ const SOURCES: [Source; 8] = [
         ptx_version: "8.0",
     },
     for_all("control", "control.cu"),
+    for_all("duel", "duel.cu"),
     for_all("varied", "varied.cu"),
     with_hints("varied_80", "varied.cu"),
     for_all("verify", "verify.cu"),

@@ -291,3 +291,75 @@ COMPETITOR(scatter_copy, depth_4, 4, block, keeping)
 COMPETITOR(scatter_copy, threads_128, FRAGBENCH_SCATTER_COPY_DEPTH, 128, keeping)
 COMPETITOR(scatter_copy, plain, FRAGBENCH_SCATTER_COPY_DEPTH, block, plain)
 COMPETITOR(scatter_copy, streaming, FRAGBENCH_SCATTER_COPY_DEPTH, block, streaming)
+
+/* Reads what lies in one window of the arena for each multiprocessor, so that the pages that it asks for
+ * are few: tile after tile of the window's part of the index, whoever takes it first. Each warp takes runs
+ * of rows, the next before it is done with one. */
+template <typename Entry> struct windowed_reading {
+    static constexpr int threads = block, depth = FRAGBENCH_GATHER_READ_DEPTH;
+    static constexpr uint32_t run = 32 * FRAGBENCH_WINDOW_ROWS;
+
+    static __device__ __forceinline__ uint32_t take(uint32_t *next) {
+        uint32_t taken = 0;
+        if (threadIdx.x % 32 == 0) taken = atomicAdd(next, 1);
+        return taken;
+    }
+
+    static __device__ __forceinline__ void read(const fragment_task &task) {
+        window_table *table = (window_table *)task.destination;
+        uint32_t own;
+        asm volatile("mov.u32 %0, %%smid;" : "=r"(own));
+        const uint32_t window = table->window_of[own % FRAGBENCH_MOST_MULTIPROCESSORS];
+        const uint64_t first = table->first[window], end = table->first[window + 1];
+        uint32_t *next = table->next + window;
+        const uint32_t lane = threadIdx.x % 32;
+        uint64_t from = first + (uint64_t)run * __shfl_sync(0xffffffffu, take(next), 0);
+        unsigned long long sums = 0;
+        while (from < end) {
+            const uint32_t ahead = take(next);
+#pragma unroll 2
+            for (int row = 0; row < FRAGBENCH_WINDOW_ROWS; row += depth) {
+                unit_16 units[depth];
+                const uint64_t unit = from + row * 32 + lane;
+                uint64_t at[depth];
+#pragma unroll
+                for (int j = 0; j < depth; j++) {
+                    at[j] = indexed<Entry>::unit(task, min(unit + j * 32, end - 1));
+                }
+#pragma unroll
+                for (int j = 0; j < depth; j++) {
+                    units[j] = passing::load((const unit_16 *)task.source + at[j]);
+                }
+                weighted_sum sum;
+#pragma unroll
+                for (int j = 0; j < depth; j++) {
+                    sum.add(j, none_unless(unit + j * 32 < end, units[j]));
+                }
+                sums += sum.of<unit_16, 32>(unit);
+            }
+            from = first + (uint64_t)run * __shfl_sync(0xffffffffu, ahead, 0);
+        }
+        add_to_sums<threads>(task.sums, sums);
+        end_of(table);
+    }
+
+    /* The last block leaves the table as it was. */
+    static __device__ __forceinline__ void end_of(window_table *table) {
+        __syncthreads();
+        if (threadIdx.x != 0) return;
+        __threadfence();
+        if (atomicAdd(&table->ended, 1) != gridDim.x - 1) return;
+        for (int window = 0; window < FRAGBENCH_MOST_WINDOWS; window++) table->next[window] = 0;
+        table->ended = 0;
+        __threadfence();
+    }
+};
+
+#define WINDOWS_KERNEL(i, Entry)                                                                   \
+    extern "C" __global__ void __launch_bounds__(block)                                            \
+        fragbench_gather_read_##i##_u16_windows(const fragment_task task) {                        \
+        windowed_reading<Entry>::read(task);                                                       \
+    }
+
+WINDOWS_KERNEL(i4, uint32_t)
+WINDOWS_KERNEL(i8, uint64_t)

@@ -63,6 +63,18 @@
 #define FRAGBENCH_BULK_COPY_BYTES 2048
 /** Threads of such a block: one warp. */
 #define FRAGBENCH_BULK_COPY_THREADS 32
+/** The most windows that a gather's index may be cut into. */
+#define FRAGBENCH_MOST_WINDOWS 16
+/** The most multiprocessors that a device may have. */
+#define FRAGBENCH_MOST_MULTIPROCESSORS 1024
+/** Rows of 32 units of 16 B that a warp of a gather by windows takes at a time. */
+#define FRAGBENCH_WINDOW_ROWS 16
+/** Threads of the one block that each multiprocessor has in a duel. */
+#define FRAGBENCH_DUEL_THREADS 512
+/** Bytes of a page of a duel: whatever a TLB's entries map, none of them maps less. */
+#define FRAGBENCH_DUEL_PAGE_BYTES 2097152
+/** No multiprocessor, where one is named. */
+#define FRAGBENCH_NOBODY 0xffffffffu
 /** Units (or index entries) of a block on the host: the grain that threads share work by. */
 #define FRAGBENCH_HOST_BLOCK_UNITS 4096
 
@@ -118,6 +130,50 @@ struct fragment_task {
     uint32_t unit_bytes;
     /** Keeps the length of the struct a multiple of 8; 0. */
     uint32_t reserved;
+};
+
+/** Which part of a payload each multiprocessor reads: its index is sorted into windows, and a
+ * multiprocessor keeps to one of them. Lies in the device's memory. */
+struct window_table {
+    /** The first unit of each window, and behind the last. */
+    uint64_t first[FRAGBENCH_MOST_WINDOWS + 1];
+    /** The next rows of each window that nobody has taken yet; 0 between launches. */
+    uint32_t next[FRAGBENCH_MOST_WINDOWS];
+    /** The window of each multiprocessor. */
+    uint32_t window_of[FRAGBENCH_MOST_MULTIPROCESSORS];
+    /** Blocks that have ended; 0 between launches. */
+    uint32_t ended;
+    /** Keeps the length of the struct a multiple of 8; 0. */
+    uint32_t reserved;
+};
+
+/** A duel: some multiprocessors follow dependent reads of random lines in pages of their own, while one,
+ * the aggressor, floods others with reads. */
+struct duel_task {
+    /** Address of the memory that is read. */
+    uint64_t arena;
+    /** Pages from its beginning on that are followed through. */
+    uint64_t pages;
+    /** The first page of those that are flooded. */
+    uint64_t flood_first;
+    /** How many these are. */
+    uint64_t flood_pages;
+    /** Key of the lines that are read: a fresh one each time, so that none of them lies in a cache. */
+    uint64_t key;
+    /** Address of four 32-bit words, 0 at the beginning: blocks that are warm, blocks that are done,
+     * reads of the flood, and whether a block gave up waiting for others. */
+    uint64_t words;
+    /** Address of the result of each multiprocessor, by its number, two 64-bit words: cycles and
+     * nanoseconds of its reads. */
+    uint64_t results;
+    /** The multiprocessor that floods, or FRAGBENCH_NOBODY. */
+    uint32_t aggressor;
+    /** The only one that follows reads, or FRAGBENCH_NOBODY for all. */
+    uint32_t only;
+    /** Dependent reads of each. */
+    uint32_t reads;
+    /** 1 where each touches all of its pages before, else 0. */
+    uint32_t warms;
 };
 
 /** Everything that a launch on fragments of varying length needs to know. Its work is counted in

@@ -13,12 +13,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{env, fs, io};
 
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
     "access.ptx",
     "access_80.ptx",
     "bindings.rs",
     "bulk.ptx",
     "control.ptx",
+    "duel.ptx",
     "fault.ptx",
     "manifest.txt",
     "varied.ptx",

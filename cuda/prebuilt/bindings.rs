@@ -58,6 +58,18 @@ pub const FRAGBENCH_BULK_READ_THREADS: u32 = 128;
 pub const FRAGBENCH_BULK_COPY_BYTES: u32 = 2048;
 /// Threads of such a block: one warp.
 pub const FRAGBENCH_BULK_COPY_THREADS: u32 = 32;
+/// The most windows that a gather's index may be cut into.
+pub const FRAGBENCH_MOST_WINDOWS: u32 = 16;
+/// The most multiprocessors that a device may have.
+pub const FRAGBENCH_MOST_MULTIPROCESSORS: u32 = 1024;
+/// Rows of 32 units of 16 B that a warp of a gather by windows takes at a time.
+pub const FRAGBENCH_WINDOW_ROWS: u32 = 16;
+/// Threads of the one block that each multiprocessor has in a duel.
+pub const FRAGBENCH_DUEL_THREADS: u32 = 512;
+/// Bytes of a page of a duel: whatever a TLB's entries map, none of them maps less.
+pub const FRAGBENCH_DUEL_PAGE_BYTES: u32 = 2097152;
+/// No multiprocessor, where one is named.
+pub const FRAGBENCH_NOBODY: u32 = 4294967295;
 /// Units (or index entries) of a block on the host: the grain that threads share work by.
 pub const FRAGBENCH_HOST_BLOCK_UNITS: u32 = 4096;
 /// Fragment after fragment.
@@ -172,6 +184,119 @@ const _: () = {
     [
         "Offset of field: fragment_task::reserved",
     ][::core::mem::offset_of!(fragment_task, reserved) - 116usize];
+};
+/** Which part of a payload each multiprocessor reads: its index is sorted into windows, and a
+ multiprocessor keeps to one of them. Lies in the device's memory.*/
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct window_table {
+    /// The first unit of each window, and behind the last.
+    pub first: [u64; 17usize],
+    /// The next rows of each window that nobody has taken yet; 0 between launches.
+    pub next: [u32; 16usize],
+    /// The window of each multiprocessor.
+    pub window_of: [u32; 1024usize],
+    /// Blocks that have ended; 0 between launches.
+    pub ended: u32,
+    /// Keeps the length of the struct a multiple of 8; 0.
+    pub reserved: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of window_table"][::core::mem::size_of::<window_table>() - 4304usize];
+    ["Alignment of window_table"][::core::mem::align_of::<window_table>() - 8usize];
+    [
+        "Offset of field: window_table::first",
+    ][::core::mem::offset_of!(window_table, first) - 0usize];
+    [
+        "Offset of field: window_table::next",
+    ][::core::mem::offset_of!(window_table, next) - 136usize];
+    [
+        "Offset of field: window_table::window_of",
+    ][::core::mem::offset_of!(window_table, window_of) - 200usize];
+    [
+        "Offset of field: window_table::ended",
+    ][::core::mem::offset_of!(window_table, ended) - 4296usize];
+    [
+        "Offset of field: window_table::reserved",
+    ][::core::mem::offset_of!(window_table, reserved) - 4300usize];
+};
+impl Default for window_table {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+/** A duel: some multiprocessors follow dependent reads of random lines in pages of their own, while one,
+ the aggressor, floods others with reads.*/
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct duel_task {
+    /// Address of the memory that is read.
+    pub arena: u64,
+    /// Pages from its beginning on that are followed through.
+    pub pages: u64,
+    /// The first page of those that are flooded.
+    pub flood_first: u64,
+    /// How many these are.
+    pub flood_pages: u64,
+    /// Key of the lines that are read: a fresh one each time, so that none of them lies in a cache.
+    pub key: u64,
+    /** Address of four 32-bit words, 0 at the beginning: blocks that are warm, blocks that are done,
+ reads of the flood, and whether a block gave up waiting for others.*/
+    pub words: u64,
+    /** Address of the result of each multiprocessor, by its number, two 64-bit words: cycles and
+ nanoseconds of its reads.*/
+    pub results: u64,
+    /// The multiprocessor that floods, or FRAGBENCH_NOBODY.
+    pub aggressor: u32,
+    /// The only one that follows reads, or FRAGBENCH_NOBODY for all.
+    pub only: u32,
+    /// Dependent reads of each.
+    pub reads: u32,
+    /// 1 where each touches all of its pages before, else 0.
+    pub warms: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of duel_task"][::core::mem::size_of::<duel_task>() - 72usize];
+    ["Alignment of duel_task"][::core::mem::align_of::<duel_task>() - 8usize];
+    [
+        "Offset of field: duel_task::arena",
+    ][::core::mem::offset_of!(duel_task, arena) - 0usize];
+    [
+        "Offset of field: duel_task::pages",
+    ][::core::mem::offset_of!(duel_task, pages) - 8usize];
+    [
+        "Offset of field: duel_task::flood_first",
+    ][::core::mem::offset_of!(duel_task, flood_first) - 16usize];
+    [
+        "Offset of field: duel_task::flood_pages",
+    ][::core::mem::offset_of!(duel_task, flood_pages) - 24usize];
+    [
+        "Offset of field: duel_task::key",
+    ][::core::mem::offset_of!(duel_task, key) - 32usize];
+    [
+        "Offset of field: duel_task::words",
+    ][::core::mem::offset_of!(duel_task, words) - 40usize];
+    [
+        "Offset of field: duel_task::results",
+    ][::core::mem::offset_of!(duel_task, results) - 48usize];
+    [
+        "Offset of field: duel_task::aggressor",
+    ][::core::mem::offset_of!(duel_task, aggressor) - 56usize];
+    [
+        "Offset of field: duel_task::only",
+    ][::core::mem::offset_of!(duel_task, only) - 60usize];
+    [
+        "Offset of field: duel_task::reads",
+    ][::core::mem::offset_of!(duel_task, reads) - 64usize];
+    [
+        "Offset of field: duel_task::warms",
+    ][::core::mem::offset_of!(duel_task, warms) - 68usize];
 };
 /** Everything that a launch on fragments of varying length needs to know. Its work is counted in
  pieces: aligned 16 B of the arena that a fragment touches, each fragment for itself, numbered in the

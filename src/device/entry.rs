@@ -76,6 +76,8 @@ pub enum Variant {
     Streaming,
     /// No more blocks than the device holds at once, each with tile after tile.
     Persistent,
+    /// Each multiprocessor keeps to one window of the arena, by a table; the index is sorted into windows.
+    Windows,
     /// Bulk asynchronous copies through shared memory (compute capability 9.0 and later).
     Bulk,
 }
@@ -90,6 +92,7 @@ impl fmt::Display for Variant {
             Variant::Plain => f.pad("plain"),
             Variant::Streaming => f.pad("streaming"),
             Variant::Persistent => f.pad("persistent"),
+            Variant::Windows => f.pad("windows"),
             Variant::Bulk => f.pad("bulk"),
         }
     }
@@ -211,6 +214,7 @@ impl Mover {
                 }
             }
         }
+        movers.extend([4, 8].map(Mover::by_windows));
         for movement in Movement::ALL {
             let index_entry_bytes = if movement.follows_index() { 4 } else { 0 };
             movers.extend(movement.competitors().iter().map(|&variant| Mover {
@@ -221,6 +225,16 @@ impl Mover {
             }));
         }
         movers
+    }
+
+    /// The gather that reads by windows.
+    fn by_windows(index_entry_bytes: u32) -> Mover {
+        Mover {
+            movement: Movement::GatherRead,
+            index_entry_bytes,
+            unit_bytes: b::FRAGBENCH_UNIT_BYTES,
+            variant: Variant::Windows,
+        }
     }
 
     fn name(self) -> String {
@@ -344,7 +358,9 @@ impl Entry {
     /// blocks shares all items.
     pub(super) fn tile(self) -> Option<u64> {
         let (threads, depth) = match self {
-            Entry::Move(Mover { variant: Variant::Persistent, .. }) => return None,
+            Entry::Move(Mover { variant: Variant::Persistent | Variant::Windows, .. }) => {
+                return None;
+            }
             Entry::Move(mover) => (mover.threads(), mover.depth()),
             Entry::Varied(VariedEntry::Move(mover)) => (mover.threads(), mover.depth()),
             _ => return None,
@@ -371,6 +387,7 @@ impl Entry {
     pub(super) fn destination(self) -> Extent {
         match self {
             Entry::Move(mover) if mover.movement == Movement::ScatterCopy => Extent::Slots,
+            Entry::Move(Mover { variant: Variant::Windows, .. }) => Extent::WindowTable,
             Entry::Move(mover) if mover.movement.is_read() => Extent::Nothing,
             Entry::CheckScattered => Extent::Slots,
             Entry::Move(_)
@@ -408,6 +425,8 @@ pub(super) enum Extent {
     Units,
     /// Every slot of the layout.
     Slots,
+    /// A table of windows.
+    WindowTable,
 }
 
 #[cfg(test)]

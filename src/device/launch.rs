@@ -11,6 +11,9 @@ const _: () = assert!(UNIT_BYTES == b::FRAGBENCH_UNIT_BYTES as u64);
 /// Bytes of the sums that a launch adds its result to.
 pub const SUM_BYTES: u64 = b::FRAGBENCH_SUM_SLOTS as u64 * 8;
 
+/// Bytes of a table of windows.
+pub const WINDOW_TABLE_BYTES: u64 = size_of::<b::window_table>() as u64;
+
 /// The shape of a launch: what a layout looks like to a kernel. Field by field as in
 /// `cuda/fragment.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,6 +205,7 @@ impl<'a> Launch<'a> {
         }
         let extent = |extent: Extent| match extent {
             Extent::Slots => shape.slots.checked_mul(unit_bytes << shape.unit_shift),
+            Extent::WindowTable => Some(WINDOW_TABLE_BYTES),
             _ => shape.units.checked_mul(unit_bytes),
         };
         let mut task = fragment_task {

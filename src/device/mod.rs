@@ -6,6 +6,7 @@
 mod allocator;
 pub mod bindings;
 pub mod cuda;
+mod duel;
 mod entry;
 mod error;
 pub mod host;
@@ -23,9 +24,10 @@ mod system;
 mod varied;
 
 pub use allocator::{Chunk, DeviceAllocator, UnknownAllocator};
+pub use duel::{DUEL_PAGE_BYTES, DUEL_SCRATCH_BYTES, Duel, Walk};
 pub use entry::{Entry, Movement, Mover, SPARSE_STRIDE_BYTES, Variant};
 pub use error::DeviceError;
-pub use launch::{Launch, SUM_BYTES, Shape, Spans};
+pub use launch::{Launch, SUM_BYTES, Shape, Spans, WINDOW_TABLE_BYTES};
 pub use memory::{Buffer, Span};
 pub use physical::{MapTimes, Mapped, Physical};
 pub use process::{end_with_parent, environment, fail_writes_beyond_limits, pinned};
@@ -193,6 +195,30 @@ pub trait Device {
     fn physical(&self, chunk_bytes: u64, count: u32) -> Result<Box<dyn Physical>, DeviceError> {
         let _ = (chunk_bytes, count);
         Err(no_allocator("vmm"))
+    }
+
+    /// What following its reads took each multiprocessor in a duel, by its number; none of those that
+    /// followed none.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::Refused`] where the device has no such kernel, a duel's pages are not there, or its
+    /// blocks were not all on the device at once; else whatever the driver says.
+    fn duel(&self, duel: &Duel<'_>) -> Result<Vec<Option<Walk>>, DeviceError> {
+        let _ = duel;
+        let what = "this device has no kernel for duels: only CUDA devices have".to_owned();
+        Err(DeviceError::Refused { entry: "duel", what })
+    }
+
+    /// Sets of multiprocessors that were put into one cluster of blocks, and so share a GPC; none where
+    /// the device has no clusters. Takes [`DUEL_SCRATCH_BYTES`] of scratch memory.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the driver says.
+    fn clusters(&self, scratch: Span<'_>) -> Result<Vec<Vec<u32>>, DeviceError> {
+        let _ = scratch;
+        Ok(Vec::new())
     }
 
     /// What NVML tells about the device now. Takes up to some milliseconds: not to be called between

@@ -12,7 +12,8 @@ use super::launch::Work;
 use super::memory::Release;
 use super::physical::{MapTimes, Mapped, Physical, check_order};
 use super::{
-    Buffer, Device, DeviceAllocator, DeviceError, Entry, Interval, Launch, Snapshot, Span,
+    Buffer, Device, DeviceAllocator, DeviceError, Duel, Entry, Interval, Launch, Snapshot, Span,
+    Walk,
 };
 use crate::layout::UNIT_BYTES;
 use crate::policy::{Block, Hole, HoleOrder, Policy, PolicyError, Usage};
@@ -43,6 +44,7 @@ pub struct Scripted {
     held: bool,
     refused_bytes: Option<u64>,
     leaks: bool,
+    sharing: Option<u32>,
     cold: Cell<bool>,
     faulted: Cell<bool>,
     /// The time that the script took for intervals.
@@ -256,6 +258,7 @@ impl Scripted {
             held: true,
             refused_bytes: None,
             leaks: false,
+            sharing: None,
             cold: Cell::new(false),
             faulted: Cell::new(false),
             waited: Cell::new(Duration::ZERO),
@@ -283,6 +286,11 @@ impl Scripted {
     /// The same whose allocators keep a page of the memory that they had when they end.
     pub fn leaking(self) -> Scripted {
         Scripted { leaks: true, ..self }
+    }
+
+    /// The same with so many pairs of multiprocessors, each of which shares a TLB.
+    pub fn in_pairs(self, pairs: u32) -> Scripted {
+        Scripted { sharing: Some(pairs), ..self }
     }
 
     /// The same where nothing can be held.
@@ -373,6 +381,28 @@ impl Device for Scripted {
     fn synchronize(&self) -> Result<(), DeviceError> {
         self.cold.set(false);
         self.call("cuStreamSynchronize")
+    }
+
+    fn duel(&self, duel: &Duel<'_>) -> Result<Vec<Option<Walk>>, DeviceError> {
+        duel.task()?;
+        let pairs = self.sharing.ok_or(DeviceError::Refused {
+            entry: "duel",
+            what: "nothing is shared here".to_owned(),
+        })?;
+        let attacked = duel.aggressor.filter(|_| duel.flood.0 > 0);
+        let walk = |own: u32| {
+            let cycles = 1000 + 200 * u64::from(attacked.is_some_and(|other| other / 2 == own / 2));
+            Some(Walk { cycles: cycles * u64::from(duel.reads), ns: 1 })
+        };
+        Ok((0..2 * pairs).map(walk).collect())
+    }
+
+    fn clusters(&self, _scratch: Span<'_>) -> Result<Vec<Vec<u32>>, DeviceError> {
+        Ok(self
+            .sharing
+            .iter()
+            .flat_map(|pairs| (0..*pairs).map(|at| vec![2 * at, 2 * at + 1]))
+            .collect())
     }
 
     fn inject_fault(&self) -> Result<(), DeviceError> {

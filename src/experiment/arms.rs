@@ -5,11 +5,13 @@ use super::arena::Range;
 use super::backing::Backing;
 use super::fragments::{Directory, Ends, Fragments};
 use super::heap_cache::HeapCache;
+use super::mitigations::{IN_REACH, Mitigations};
 use super::plan::Subject;
 use crate::device::{Buffer, Device, DeviceError, Launch, Movement, SUM_BYTES, Span, Variant};
-use crate::kernel::{Access, GUARD_BYTES, fill};
+use crate::kernel::{Access, GUARD_BYTES, Operands, WindowBuffers, fill};
 use crate::layout::{Pattern, UNIT_BYTES, draw, mix};
-use crate::record::{KernelName, Order, PatternName, Refined};
+use crate::record::{Duels, KernelName, Order, PatternName, Refined};
+use crate::stats::Sharing;
 
 /// What a group is measured on.
 pub(super) struct Ground<'a> {
@@ -20,6 +22,8 @@ pub(super) struct Ground<'a> {
     pub whole: Span<'a>,
     /// The ranges in which the same physical chunks lie in other orders.
     pub ranges: Vec<Range<'a>>,
+    /// Which multiprocessors share a TLB, where that was asked and there is an answer.
+    pub tlb: Option<(&'a Duels, &'a Sharing)>,
     pub seed: u64,
     /// Which of a plan's repetitions and placements it is: 0 of most.
     pub turn: u64,
@@ -37,6 +41,8 @@ pub(super) struct Buffers {
     /// The sums of all arms. Each its own would not do: where sums lie moved an arm that reads by 0.06 %
     /// (a kernel compared with itself on an H200).
     pub sums: Buffer,
+    /// What is done against the TLB's misses, where that is compared.
+    pub mitigations: Option<Mitigations>,
     /// The same data as in the arena, where the second arm has its own, with a guard behind them.
     pub twin: Option<Buffer>,
 }
@@ -48,6 +54,8 @@ pub(super) struct PlannedArm<'a> {
     pub order: Option<Order>,
     /// The range that it reads, where the group has several; none of the arena itself.
     pub range: Option<Range<'a>>,
+    /// The same reads by another kernel or another way, where no closed form tells their checksum.
+    pub reference: Option<Access<'a>>,
     /// Touched bytes of the arena.
     pub arena_touched_bytes: u64,
     pub access: Access<'a>,
@@ -85,7 +93,19 @@ impl Buffers {
         if let Some(twin) = &twin {
             fill(ground.device, twin.span(), ground.data_key)?;
         }
-        Ok(Buffers { payload, directories, sums, twin })
+        let mitigations = match (plan.subject, fragments) {
+            (Subject::Mitigations, Some(Fragments::Uniform(layout))) => {
+                let of_scattered = directories.iter().find(|(order, _)| *order == Order::Scattered);
+                match of_scattered {
+                    Some((_, Directory::Index { on_host, .. })) => {
+                        Some(Mitigations::make(ground, layout, on_host)?)
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        Ok(Buffers { payload, directories, sums, mitigations, twin })
     }
 
     /// Puts the data of a scatter's payload in place, once nothing else is staged there.
@@ -150,6 +170,7 @@ pub(super) fn plan_arms<'a>(
                 pattern,
                 order,
                 range,
+                reference: None,
                 arena_touched_bytes,
                 access,
                 launch,
@@ -174,6 +195,7 @@ pub(super) fn plan_arms<'a>(
         Variant::Default => base.to_owned(),
         variant => format!("{base}.{variant}"),
     };
+    let mut references = Vec::new();
     match plan.subject {
         Subject::Ceiling => {
             for movement in [Movement::Read, Movement::Write, Movement::Copy] {
@@ -237,6 +259,48 @@ pub(super) fn plan_arms<'a>(
                 push(None, name.to_owned(), pattern, Some(order), touched_bytes, access)?;
             }
         }
+        Subject::Mitigations => {
+            let fragments = fragments.ok_or_else(outside)?;
+            let arena = ground.arena.slice(0, plan.scene.arena_bytes()).ok_or_else(outside)?;
+            let ends = Ends { arena, payload: None, sums: Some(sums) };
+            let gather = Movement::GatherRead;
+            for order in plan.orders() {
+                let packed = *order == Order::Packed;
+                let touched = if packed { fragments.packed_touched_bytes() } else { touched_bytes };
+                let directory = buffers.directory(order);
+                let access = fragments.access(gather, order, directory, ends, key)?;
+                let pattern = if packed { contiguous() } else { plan.scene.pattern() };
+                push(None, order.to_string(), pattern, Some(order.clone()), touched, access)?;
+            }
+            let Some(mitigations) = &buffers.mitigations else { return Err(outside()) };
+            let order = WindowBuffers::ORDER;
+            if let Some((fragments, directory)) = &mitigations.in_reach {
+                let access = fragments.access(gather, &order, Some(directory), ends, key)?;
+                let pattern = plan.scene.pattern();
+                push(
+                    None,
+                    IN_REACH.to_owned(),
+                    pattern,
+                    Some(order.clone()),
+                    touched_bytes,
+                    access,
+                )?;
+            }
+            let Fragments::Uniform(layout) = fragments else { return Err(outside()) };
+            for (name, windows) in &mitigations.windows {
+                let operands =
+                    |payload| Operands { index: Some(windows.index()), payload, sums: Some(sums) };
+                let of = |payload| {
+                    Access::of_layout(gather, layout, &order, arena, operands(payload), key)
+                };
+                let access = of(Some(windows.table()))?.by(Variant::Windows);
+                let pattern = plan.scene.pattern();
+                let order = Some(order.clone());
+                push(None, name.clone(), pattern, order, touched_bytes, access)?;
+                // The default kernel, which is verified itself, through the same index.
+                references.push((name, of(None)?));
+            }
+        }
         Subject::Layout(movement) | Subject::Variants(movement) => {
             let fragments = fragments.ok_or_else(outside)?;
             if let Subject::Layout(_) = plan.subject {
@@ -266,6 +330,11 @@ pub(super) fn plan_arms<'a>(
                     push(None, name, pattern.clone(), Some(order.clone()), touched, access)?;
                 }
             }
+        }
+    }
+    for (name, reference) in references {
+        if let Some(arm) = arms.iter_mut().find(|arm| arm.name == *name) {
+            arm.reference = Some(reference);
         }
     }
     Ok(arms)

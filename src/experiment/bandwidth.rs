@@ -13,7 +13,7 @@ use crate::device::{DeviceError, Launch, Movement, Span};
 use crate::kernel::{GUARD_BYTES, Outcome, Verifier, host_checksum};
 use crate::layout::{Layout, draw, mix};
 use crate::measure::{self, Conduct, Measured, Quota, Ratio};
-use crate::record::{Arm, Check, CheckKind, Group, Placement, Status, When};
+use crate::record::{Arm, Check, CheckKind, Group, Order, Placement, Status, When};
 
 /// The name under which checks of the whole group stand.
 const GROUP: &str = "group";
@@ -195,7 +195,11 @@ impl Checks<'_> {
         let Ground { arena, data_key, .. } = *self.ground;
         group.layout = fragments.facts(&buffers.directories)?;
         let staging = buffers.payload.span();
-        for (order, directory) in &buffers.directories {
+        let in_reach = buffers.mitigations.iter().flat_map(|all| &all.in_reach);
+        let in_reach =
+            in_reach.map(|(fragments, directory)| (fragments, &Order::Scattered, directory));
+        let own = buffers.directories.iter().map(|(order, on)| (fragments, order, on));
+        for (fragments, order, directory) in own.chain(in_reach) {
             let payload = part(staging, 0, staging.bytes().min(group.payload_bytes))?;
             let ends = Ends { arena, payload: Some(payload), sums: None };
             let gather = Movement::GatherCopy;
@@ -245,8 +249,12 @@ impl Checks<'_> {
         fragments: Option<&Fragments>,
         buffers: &Buffers,
     ) -> Result<u64, DeviceError> {
-        let Some(range) = &arm.range else { return self.verifier.expected_checksum(&arm.access) };
         let Self { ground, verifier, .. } = *self;
+        if let Some(reference) = &arm.reference {
+            let launch = reference.launch()?;
+            return verifier.found_checksum(reference, &launch);
+        }
+        let Some(range) = &arm.range else { return verifier.expected_checksum(&arm.access) };
         let directory = arm.order.as_ref().and_then(|order| buffers.directory(order));
         match (fragments, directory, &arm.order) {
             (

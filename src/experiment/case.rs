@@ -4,7 +4,7 @@ use super::allocation::{AllocationPlan, Allocator, Factor, Freed, Study, samples
 use super::cases::Case;
 use super::heaps::occupancy_percent;
 use super::plan::{Plan, Subject};
-use super::scatter::backings;
+use super::scatter::{backings, mitigations};
 use super::scene::{Heap, Part, Scene, Staged};
 use super::suite::{Suite, default_payload, plan};
 use crate::device::{Chunk, DeviceAllocator, Movement};
@@ -40,9 +40,10 @@ pub fn parse_case(text: &str, suite: Suite, kind: &DeviceKind) -> Result<Case, S
                     "the host has no allocator of its own: take a policy".to_owned(),
                 ));
             }
-            if matches!(plan.subject, Subject::Backings(_)) && plan.chunked.is_none() {
+            let is_scatter = plan.experiment == Experiment::Scatter;
+            if matches!(plan.subject, Subject::Backings(_) | Subject::Mitigations) && !is_scatter {
                 return Err(wrong(
-                    "orders of chunks are of another experiment: write scatter/kernel=…, and \
+                    "that kernel is of another experiment: write scatter/kernel=…, of backings with \
                      /chunk=2MiB behind the footprint"
                         .to_owned(),
                 ));
@@ -155,22 +156,28 @@ fn scattered(keys: &mut Keys<'_>, suite: Suite, kind: &DeviceKind) -> Result<Pla
     if *kind == DeviceKind::Host {
         return Err("the order of physical chunks is a GPU's, and the host is none".to_owned());
     }
+    let plan = bandwidth(keys, suite, kind)?;
+    if let (Subject::Mitigations, Scene::Uniform(spec)) = (plan.subject, &plan.scene) {
+        if spec.unit_bytes() < UNIT_BYTES {
+            return Err("it is measured over fragments of 16 B or more".to_owned());
+        }
+        return Ok(mitigations(suite, kind, *spec, plan.names_payload));
+    }
     let chunk = keys.text("chunk")?;
     let chunk_bytes = size::parse(chunk).map_err(|error| format!("chunk={chunk}: {error}"))?;
     if Chunk::of(chunk_bytes).is_none() {
         return Err(format!("chunk={chunk}: a power of two from 2MiB to 1GiB"));
     }
-    let plan = bandwidth(keys, suite, kind)?;
     match (plan.subject, &plan.scene) {
         (Subject::Backings(movement), Scene::Uniform(spec)) if spec.offset_bytes == 0 => {
             let what = (*spec, chunk_bytes);
             Ok(backings(suite, kind, movement, what, plan.names_payload))
         }
-        _ => {
-            Err("it is kernel=gather_read.backings or kernel=read.backings, over fragments of one \
-                  length without an offset"
-                .to_owned())
-        }
+        _ => Err(
+            "it is kernel=gather_read.backings, read.backings or gather_read.mitigations, over \
+                  fragments of one length without an offset"
+                .to_owned(),
+        ),
     }
 }
 

@@ -118,6 +118,12 @@ impl HeapCache {
         Ok(VariedLayout::of(scattered, Some(facts)))
     }
 
+    /// Ages a heap, so that it is there when its fragments are asked for. Whatever goes wrong is told
+    /// then.
+    pub fn age_first(&self, heap: &Heap, device: &dyn Device) {
+        let _ = self.aged(heap, device);
+    }
+
     fn aged(&self, heap: &Heap, device: &dyn Device) -> Outcome {
         let whole = heap.whole();
         let mut last = self.last.borrow_mut();

@@ -13,6 +13,7 @@ use crate::record::{
 };
 
 use super::backing::Chunked;
+use super::mitigations;
 use super::scene::{Heap, Scene};
 
 /// What the arms of a group do.
@@ -29,6 +30,8 @@ pub enum Subject {
     /// One kernel over the same layout in ranges of addresses that the same physical chunks lie under,
     /// in an order of their own each.
     Backings(Movement),
+    /// A gather that reads, and what is done against the TLB's misses in it.
+    Mitigations,
     /// One arm twice, over data of its own each, which are placed anew a few times: what is found
     /// between placements is none either.
     Moved(Movement),
@@ -42,6 +45,7 @@ impl Subject {
             Subject::Layout(movement) => KernelName::from(movement).into(),
             Subject::Variants(movement) => Refined::new(movement.into(), VARIANTS),
             Subject::Backings(movement) => Refined::new(movement.into(), BACKINGS),
+            Subject::Mitigations => Refined::new(Movement::GatherRead.into(), MITIGATIONS),
             Subject::Same(movement) => Refined::new(movement.into(), SAME),
             Subject::Moved(movement) => Refined::new(movement.into(), MOVED),
         }
@@ -51,6 +55,7 @@ impl Subject {
     pub fn movement(self) -> Option<Movement> {
         match self {
             Subject::Ceiling => None,
+            Subject::Mitigations => Some(Movement::GatherRead),
             Subject::Layout(movement)
             | Subject::Variants(movement)
             | Subject::Backings(movement)
@@ -65,6 +70,9 @@ const VARIANTS: &str = "variants";
 
 /// The refinement of a kernel that reads the same chunks in several orders.
 pub const BACKINGS: &str = "backings";
+
+/// The refinement of a kernel beside what is done against the TLB's misses in it.
+pub const MITIGATIONS: &str = "mitigations";
 
 /// The refinements of a kernel that is compared with itself.
 pub const SAME: &str = "same";
@@ -84,6 +92,7 @@ impl Subject {
             (_, Some(movement), Some(BACKINGS)) if movement.is_read() => {
                 Some(Subject::Backings(movement))
             }
+            (_, Some(Movement::GatherRead), Some(MITIGATIONS)) => Some(Subject::Mitigations),
             (_, Some(movement), Some(SAME)) if movement.has_layout() => {
                 Some(Subject::Same(movement))
             }
@@ -168,7 +177,7 @@ impl Plan {
         use crate::record::Order::{Packed, Scattered, Sorted};
         match self.subject {
             Subject::Layout(Movement::StridedGather) => &[Packed, Scattered],
-            Subject::Layout(_) => &[Packed, Sorted, Scattered],
+            Subject::Layout(_) | Subject::Mitigations => &[Packed, Sorted, Scattered],
             Subject::Variants(movement) if movement.has_layout() => &[Packed, Scattered],
             Subject::Backings(movement) if movement.follows_index() => &[Sorted, Scattered],
             Subject::Same(_) | Subject::Moved(_) => &[Scattered],
@@ -193,7 +202,8 @@ impl Plan {
         // Sums, events and the allocator's own rounding.
         const SMALL_CHANGE: u64 = 16 << 20;
         let aging = self.heap().map_or(0, |heap| heap.aging_bytes());
-        payload + index + self.twin_bytes() + aging + SMALL_CHANGE
+        let more = mitigations::extra_bytes(self);
+        payload + index + self.twin_bytes() + aging + more + SMALL_CHANGE
     }
 
     /// Bytes of the second arm's own data, with a guard behind them; none where arms share theirs.
@@ -308,6 +318,7 @@ impl Plan {
             sentinel: None,
             l2_evicted: false,
             placements: Vec::new(),
+            duels: None,
             mappings: Vec::new(),
             phases: Phases::default(),
             extra: Map::new(),

@@ -82,6 +82,19 @@ pub(super) fn backings(
     }
 }
 
+/// What is done against misses of the TLB, beside each other.
+pub(super) fn mitigations(
+    suite: Suite,
+    kind: &DeviceKind,
+    spec: Spec,
+    names_payload: bool,
+) -> Plan {
+    Plan {
+        experiment: Experiment::Scatter,
+        ..plan(suite, kind, Subject::Mitigations, Scene::Uniform(spec), names_payload)
+    }
+}
+
 /// The cases of a suite. Mapping a hundred GiB in chunks takes many seconds, which `quick` has not.
 pub(super) fn plans(suite: Suite, kind: &DeviceKind) -> Vec<Plan> {
     if *kind == DeviceKind::Host || suite < Suite::Full {
@@ -113,5 +126,27 @@ pub(super) fn plans(suite: Suite, kind: &DeviceKind) -> Vec<Plan> {
         all.push(of(Movement::Read, Pattern::Contiguous, UNIT_BYTES, 120 * GIB));
     }
     all.sort_by_key(|plan| std::cmp::Reverse(plan.scene.footprint_bytes()));
-    all
+    // Before the chunks: a plain arena goes on as it is.
+    let mut first: Vec<Plan> = Vec::new();
+    for footprint in [130 * GIB, 120 * GIB] {
+        let fragments: &[u64] =
+            if suite == Suite::Exhaustive { &[32, 64, 128, 256, 512] } else { &[FRAGMENT] };
+        for &fragment_bytes in fragments {
+            let subject = Subject::Mitigations;
+            let spec = Spec {
+                pattern: Pattern::Random,
+                fragment_bytes,
+                offset_bytes: 0,
+                footprint_bytes: footprint,
+                payload_bytes: 0,
+            };
+            let payload_bytes = default_payload(suite, kind, subject, spec);
+            first.push(mitigations(suite, kind, Spec { payload_bytes, ..spec }, false));
+        }
+    }
+    first.extend(all);
+    first
 }
+
+#[cfg(test)]
+mod tests;

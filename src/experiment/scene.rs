@@ -143,8 +143,7 @@ impl Heap {
     /// device's allocator leaves wider gaps.
     pub(super) fn arena_bytes(&self) -> u64 {
         match self.is_on_device() {
-            // A driver was seen to spread its blocks over 3.2 times as much.
-            true => 4 * self.heap_bytes,
+            true => 2 * self.heap_bytes,
             false => self.heap_bytes / 8 * 9,
         }
     }

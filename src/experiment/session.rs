@@ -9,12 +9,15 @@ use super::arena::Arena;
 use super::arms::Ground;
 use super::bandwidth::{self, skip};
 use super::heap_cache::HeapCache;
+use super::plan::Subject;
 use super::scene::Heap;
+use super::tlb::{self, tlb_groups};
 use crate::device::{Device, DeviceError, Movement, Span};
 use crate::kernel::fill;
 use crate::layout::mix;
 use crate::measure::{Conduct, Count, Pauses, Quota, eviction_bytes};
-use crate::record::{Group, Lost, Status, size};
+use crate::record::{Duels, Group, Lost, Status, size};
+use crate::stats::Sharing;
 
 /// How long freed memory may take to come back: the driver scrubs it first.
 const RECOVERY: Duration = Duration::from_secs(5);
@@ -32,6 +35,8 @@ pub struct Session {
     /// How often the group's buffers were placed before, where they are placed anew.
     pub(super) placement: u32,
     heaps: HeapCache,
+    /// Which multiprocessors share a TLB, once that was asked.
+    tlb: Option<(Duels, Option<Sharing>)>,
     /// Whether the device may be filled though it is not provably this run's alone.
     pub(super) allow_fill: bool,
 }
@@ -48,6 +53,7 @@ impl Session {
             state: State::default(),
             placement: 0,
             heaps: HeapCache::new(seed),
+            tlb: None,
             allow_fill: false,
         }
     }
@@ -116,9 +122,15 @@ impl Session {
         let begin = Instant::now();
         let held = self.arena.as_ref().filter(|arena| arena.serves(plan)).map(Arena::bytes);
         let extra = plan.extra_bytes() + self.eviction_bytes(plan);
-        let keeps = held.is_some_and(|held| held + extra <= self.memory_limit_bytes);
+        let on_device = plan.heap().filter(Heap::is_on_device);
+        // An arena in the midst of an allocator's addresses would spread its blocks.
+        let keeps =
+            on_device.is_none() && held.is_some_and(|held| held + extra <= self.memory_limit_bytes);
         if !keeps {
             self.free_arena();
+        }
+        if let Some(heap) = on_device {
+            self.heaps.age_first(&heap, &*self.device);
         }
         let needed = if keeps { extra } else { plan.arena_bytes() + extra };
         let waiting = Instant::now();
@@ -144,6 +156,15 @@ impl Session {
             fill(&*self.device, arena.span(), self.data_key())?;
             self.device.synchronize()?;
             self.is_overwritten = false;
+        }
+        if plan.subject == Subject::Mitigations && self.tlb.is_none() {
+            let found =
+                self.arena.as_ref().map(|arena| tlb::duels(&*self.device, arena.span(), self.seed));
+            if let Some(duels) = found.transpose()? {
+                group.duels = Some(duels.clone());
+                let sharing = tlb_groups(&duels);
+                self.tlb = Some((duels, sharing));
+            }
         }
         group.phases.prepare_ns += (begin.elapsed().as_nanos() as u64).saturating_sub(waited_ns);
         Ok(true)
@@ -175,6 +196,7 @@ impl Session {
             arena,
             whole: whole.span(),
             ranges: whole.ranges(plan),
+            tlb: self.tlb.as_ref().and_then(|(duels, sharing)| Some((duels, sharing.as_ref()?))),
             seed: self.seed,
             turn: u64::from(plan.repetition) << 32 | u64::from(self.placement),
             data_key: self.data_key(),

@@ -154,6 +154,25 @@ impl<'d> Verifier<'d> {
         }
     }
 
+    /// The checksum that one launch of a read gives: what another way to read the same is held against.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the device says.
+    pub fn found_checksum(
+        &self,
+        access: &Access<'_>,
+        launch: &Launch<'_>,
+    ) -> Result<u64, DeviceError> {
+        let sums = access.sums().ok_or_else(|| DeviceError::Refused {
+            entry: "found_checksum",
+            what: "the access has no sums".to_owned(),
+        })?;
+        self.zero(sums)?;
+        self.device.launch(launch)?;
+        self.total(sums)
+    }
+
     /// Runs `launch` (which has to do what `access` says) once on zeroed sums, and compares its
     /// checksum with the expected one. `None` launches nothing.
     ///

@@ -307,6 +307,32 @@ pub struct Mapping {
     pub open_ns: u64,
 }
 
+/// What following dependent reads took each multiprocessor, while another one flooded other pages.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Duels {
+    /// The numbers of the multiprocessors, as `%smid` gives them, in ascending order.
+    pub multiprocessors: Vec<u32>,
+    /// Dependent reads of each in one duel.
+    pub reads: u32,
+    /// Length of a page, in bytes.
+    pub page_bytes: u64,
+    /// Pages that reads are followed through.
+    pub pages: u64,
+    /// Pages that are flooded: in an attack others, in a control the same.
+    pub flood_pages: u64,
+    /// Cycles of each multiprocessor's reads in attacks, a list for each repetition: entry
+    /// `a * n + v` is what the `v`-th took while the `a`-th flooded.
+    pub attacks: Vec<Vec<u32>>,
+    /// The same of controls.
+    pub controls: Vec<Vec<u32>>,
+    /// Multiprocessors that were put into one cluster of blocks, and so share a GPC; empty where the
+    /// device has no clusters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<Vec<u32>>,
+    /// How long all of it took, in nanoseconds.
+    pub took_ns: u64,
+}
+
 /// Clocks around a group, as NVML tells them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Clocks {
@@ -422,6 +448,9 @@ pub struct Group {
     /// Where the buffers lay, for each time that they were allocated anew: ceilings only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placements: Vec<Placement>,
+    /// The duels that windows for multiprocessors follow from, where the group is the first to need them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duels: Option<Duels>,
     /// The ranges that physical chunks were mapped under, where the group is the first to use them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mappings: Vec<Mapping>,

@@ -25,8 +25,8 @@ pub use condition::{Condition, Health};
 pub use coverage::{Coverage, IntervalKind, Noise};
 pub use entry::Entry;
 pub use group::{
-    Arm, Check, CheckKind, Clocks, Experiment, Group, KernelName, LayoutFacts, Lost, Mapping,
-    Mechanism, Order, PatternName, Phases, Placement, Samples, Status, StopReason, When,
+    Arm, Check, CheckKind, Clocks, Duels, Experiment, Group, KernelName, LayoutFacts, Lost,
+    Mapping, Mechanism, Order, PatternName, Phases, Placement, Samples, Status, StopReason, When,
 };
 pub use heap::HeapFacts;
 pub use refined::Refined;

@@ -12,6 +12,7 @@ mod modes;
 mod quantile;
 mod random;
 mod rounds;
+mod sharing;
 pub(crate) mod simulate;
 
 pub use autocorrelation::is_autocorrelated;
@@ -21,3 +22,4 @@ pub use interval::{Interval, median_interval, quantile_interval};
 pub use modes::modes;
 pub use quantile::{median, quantile};
 pub use rounds::{CONFIDENCE, rounds_for};
+pub use sharing::{Sharing, Trials, sharing};

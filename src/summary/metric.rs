@@ -27,6 +27,12 @@ pub enum Metric {
     VariantRatio,
     /// An order of physical chunks / the order in which they were made.
     BackingRatio,
+    /// A gather with something done against the TLB's misses / the gather as it is.
+    MitigationRatio,
+    /// The same / the gather within the TLB's reach.
+    ReachShare,
+    /// Groups of multiprocessors that share a TLB.
+    TlbGroups,
     /// A kernel / the same kernel: 1 but for chance.
     SameRatio,
     /// How far the medians of single placements lie apart: (highest - lowest) / median.
@@ -82,6 +88,9 @@ impl Metric {
             Metric::PeakShare => "peak_share",
             Metric::VariantRatio => "variant_ratio",
             Metric::BackingRatio => "backing_ratio",
+            Metric::MitigationRatio => "mitigation_ratio",
+            Metric::ReachShare => "reach_share",
+            Metric::TlbGroups => "tlb_groups",
             Metric::SameRatio => "same_ratio",
             Metric::PlacementSpread => "placement_spread",
             Metric::AllocLatency => "alloc_latency",
@@ -119,6 +128,7 @@ impl Metric {
             Metric::FailureProbability
             | Metric::ShortProbability
             | Metric::FragmentedProbability => "probability",
+            Metric::TlbGroups => "groups",
             _ => "ratio",
         }
     }

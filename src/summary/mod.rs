@@ -17,6 +17,7 @@ mod flag;
 mod flat;
 mod group_flags;
 mod metric;
+mod mitigations;
 mod row;
 mod rows;
 mod same;

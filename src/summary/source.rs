@@ -137,7 +137,7 @@ impl Source<'_> {
         row
     }
 
-    fn row(&self, metric: Metric, arm: Option<&str>) -> Row {
+    pub(super) fn row(&self, metric: Metric, arm: Option<&str>) -> Row {
         let group = self.group;
         let arm = arm.map(|name| format!("/arm={name}")).unwrap_or_default();
         Row {

@@ -2,6 +2,7 @@
 
 mod allocator;
 mod driver;
+mod duel;
 mod hold;
 mod stamp;
 mod stream;
@@ -17,6 +18,7 @@ use cudarc::driver::{result, sys};
 pub use allocator::VmmSource;
 pub use driver::list;
 use driver::{Check, cuda_version};
+use duel::Duels;
 use stream::Stream;
 use timer::Timer;
 
@@ -26,14 +28,17 @@ use super::memory::Release;
 use super::modules::{self, Module};
 use super::nvml::Monitor;
 use super::{
-    Buffer, Device, DeviceAllocator, DeviceError, Entry, Interval, Launch, Mover, Physical,
-    Snapshot, Span, Variant,
+    Buffer, Device, DeviceAllocator, DeviceError, Duel, Entry, Interval, Launch, Mover, Physical,
+    Snapshot, Span, Variant, Walk,
 };
 use crate::policy::Policy;
 use crate::record::DeviceFacts;
 
 /// The oldest devices that are measured: Turing.
 const LEAST_CAPABILITY: (u32, u32) = (7, 5);
+
+/// The oldest devices that have clusters of blocks: Hopper.
+const CLUSTERS: (u32, u32) = (9, 0);
 
 /// Where nothing is ever allocated.
 const ILLEGAL_ADDRESS: u64 = 0x10;
@@ -53,6 +58,7 @@ pub struct Cuda {
     functions: HashMap<Entry, Function>,
     stream: Stream,
     timer: Timer,
+    duels: Duels,
     memory: Rc<dyn Release>,
     ordinal: u32,
     // Last, so that it is released after everything that lives in it.
@@ -131,13 +137,15 @@ impl Cuda {
             result::ctx::get_limit(granularity).ok().map(|bytes| bytes as u64);
         facts.free_bytes = result::mem_get_info().ok().map(|(free, _)| free as u64);
 
-        let (functions, control) = load_modules(&capability)?;
+        let Loaded { functions, control, duels } = load_modules(&capability)?;
+        let multiprocessors = facts.multiprocessors.unwrap_or(1);
         let cuda = Cuda {
             facts,
             monitor,
             functions,
             stream: Stream::create()?,
             timer: Timer::create(control)?,
+            duels: Duels::create(device, multiprocessors, duels)?,
             memory: Rc::new(Plain),
             ordinal,
             _context: owner,
@@ -192,7 +200,9 @@ impl Cuda {
             });
         }
         match entry {
-            Entry::Move(Mover { variant: Variant::Persistent, .. }) => Ok(multiprocessors * 8),
+            Entry::Move(Mover { variant: Variant::Persistent | Variant::Windows, .. }) => {
+                Ok(multiprocessors * 8)
+            }
             // Enough to fill every multiprocessor: these kernels walk with the grid's stride.
             _ => Ok(multiprocessors * 16),
         }
@@ -291,6 +301,20 @@ impl Device for Cuda {
         Ok(Box::new(allocator::Chunks::create(self.ordinal, chunk_bytes, count)?))
     }
 
+    fn duel(&self, duel: &Duel<'_>) -> Result<Vec<Option<Walk>>, DeviceError> {
+        self.duels.duel(duel, &self.stream)
+    }
+
+    fn clusters(&self, scratch: Span<'_>) -> Result<Vec<Vec<u32>>, DeviceError> {
+        match driver::is_older(
+            self.facts.compute_capability.as_deref().unwrap_or_default(),
+            CLUSTERS,
+        ) {
+            true => Ok(Vec::new()),
+            false => self.duels.clusters(scratch, &self.stream),
+        }
+    }
+
     fn snapshot(&self) -> Snapshot {
         self.monitor.as_ref().map(Monitor::snapshot).unwrap_or_default()
     }
@@ -313,13 +337,25 @@ fn launch_task<T: Parameter>(
     stream: &Stream,
     task: &T,
 ) -> Result<(), DeviceError> {
+    launch_with(function, (blocks, threads, 0), stream, task)
+}
+
+/// The same, with so many bytes of dynamic shared memory behind blocks and threads.
+fn launch_with<T: Parameter>(
+    function: sys::CUfunction,
+    (blocks, threads, shared_bytes): (u32, u32, u32),
+    stream: &Stream,
+    task: &T,
+) -> Result<(), DeviceError> {
     let mut task = *task;
     let mut parameters = [(&raw mut task).cast::<c_void>()];
     let (grid, block) = ((blocks, 1, 1), (threads, 1, 1));
     // SAFETY: every kernel of the modules takes one task by value, of the struct that its launch holds,
     // which the driver copies before this returns; its addresses were checked against live buffers.
-    unsafe { result::launch_kernel(function, grid, block, 0, stream.raw(), &mut parameters) }
-        .check("cuLaunchKernel")
+    unsafe {
+        result::launch_kernel(function, grid, block, shared_bytes, stream.raw(), &mut parameters)
+    }
+    .check("cuLaunchKernel")
 }
 
 /// Loads a module, which is never unloaded.
@@ -362,11 +398,15 @@ fn get_function(module: sys::CUmodule, name: &str) -> Result<sys::CUfunction, De
     unsafe { result::module::get_function(module, symbol) }.check("cuModuleGetFunction")
 }
 
-/// The entry points that the device has, and the kernels around an interval.
-type Functions = (HashMap<Entry, Function>, ControlKernels);
+/// The entry points that the device has, the kernels around an interval, and those of duels.
+struct Loaded {
+    functions: HashMap<Entry, Function>,
+    control: ControlKernels,
+    duels: [sys::CUfunction; 2],
+}
 
 /// Loads every module that the device can run.
-fn load_modules(capability: &str) -> Result<Functions, DeviceError> {
+fn load_modules(capability: &str) -> Result<Loaded, DeviceError> {
     let mut loaded = HashMap::new();
     for module in modules::MODULES {
         let is_optional = module.least_capability > LEAST_CAPABILITY;
@@ -391,7 +431,11 @@ fn load_modules(capability: &str) -> Result<Functions, DeviceError> {
         })
         .collect::<Result<_, DeviceError>>()?;
     let control = |name: &str| function("control", name);
-    Ok((functions, ControlKernels { hold: control("hold")?, stamp: control("stamp")? }))
+    Ok(Loaded {
+        functions,
+        control: ControlKernels { hold: control("hold")?, stamp: control("stamp")? },
+        duels: [function("duel", "duel")?, function("duel", "who")?],
+    })
 }
 
 #[cfg(test)]
