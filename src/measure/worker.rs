@@ -31,9 +31,10 @@ pub enum WorkerError {
     Interrupted,
 }
 
-/// How long a killed process may take to be gone. One that hangs in the driver may never be, and is
+/// How long a killed process may take to be gone: the driver unmaps what it held, some 10 s for a
+/// hundred GiB in pages of 2 MiB. One that hangs in the driver may never be gone, and is
 /// then left behind: a run must not hang with it.
-const DYING: Duration = Duration::from_secs(5);
+const DYING: Duration = Duration::from_secs(30);
 
 /// The parent's end of a worker. Kills it when dropped.
 pub struct Worker {

@@ -7,9 +7,10 @@ use super::case::Case;
 use super::causes::worst;
 use super::grid::spread;
 use super::heaps::placement;
+use super::scatter;
 use super::text::{bytes, clean, listed, percent, rate, ratio, with_interval, wrapped};
 use super::threshold::shares;
-use crate::record::{Run, Status};
+use crate::record::{Experiment, Run, Status};
 use crate::summary::{BracketKey, Flag, Metric, Row, Summary, Times, brackets};
 
 /// The widest line.
@@ -28,22 +29,28 @@ const CEILINGS: [(&str, &str); 4] = [
 /// The answer of a run in words, as plain text for a terminal.
 pub fn answer(summary: &Summary) -> String {
     let mut lines = sentences(summary);
-    lines.extend(flagged(&Case::all(&summary.rows)));
+    let cases = Case::all(&summary.rows).into_iter().filter(|case| !case.is_curve());
+    lines.extend(flagged(&cases.collect::<Vec<_>>()));
     lines.iter().map(|line| wrapped(line, WIDTH, "  ") + "\n").collect()
 }
 
 /// The answer, a paragraph an entry.
 pub fn sentences(summary: &Summary) -> Vec<String> {
     let Summary { run, rows, times, .. } = summary;
-    let (bandwidth, others): (Vec<Case<'_>>, Vec<Case<'_>>) =
-        Case::all(rows).into_iter().partition(Case::is_bandwidth);
-    let mut lines = match bandwidth.is_empty() && !others.is_empty() {
-        true => vec![format!("{}: what its allocators do.", subject(run))],
-        false => of_bandwidth(run, rows, &bandwidth),
+    let cases = Case::all(rows).into_iter().filter(|case| !case.is_curve());
+    let (groups, others): (Vec<Case<'_>>, Vec<Case<'_>>) = cases.partition(Case::is_group);
+    let is_scatter = |case: &Case<'_>| case.first().experiment == Experiment::Scatter;
+    let mut lines = match (groups.is_empty(), others.is_empty()) {
+        (true, false) => vec![format!("{}: what its allocators do.", subject(run))],
+        (false, _) if groups.iter().all(is_scatter) => {
+            vec![format!("{}: what scattered physical memory costs.", subject(run))]
+        }
+        _ => of_bandwidth(run, rows, &groups),
     };
+    lines.extend(scatter::sentences(rows));
     lines.extend(allocators::sentences(rows));
-    if !bandwidth.is_empty() || others.is_empty() {
-        lines.push(counts(&bandwidth));
+    if !groups.is_empty() || others.is_empty() {
+        lines.push(counts(&groups));
     }
     lines.extend(asked(&others));
     lines.extend(spent(times));
@@ -55,7 +62,7 @@ fn of_bandwidth(run: &Run, rows: &[Row], cases: &[Case<'_>]) -> Vec<String> {
     lines.extend(ceilings(run, cases));
     lines.extend(curves(rows));
     let placement = placement(rows);
-    lines.push(meaning(!placement.is_empty()));
+    lines.push(meaning(!placement.is_empty(), scatter::is_measured(rows)));
     lines.extend(placement);
     lines
 }
@@ -252,16 +259,23 @@ fn why_not(curve: &[&Row]) -> String {
     )
 }
 
-fn meaning(has_placement: bool) -> String {
-    let apart = match has_placement {
-        true => {
-            "What it costs that an allocator places whole tensors apart follows; what scattered \
-                 physical pages cost is not measured yet."
+fn meaning(has_placement: bool, has_scatter: bool) -> String {
+    let apart = match (has_placement, has_scatter) {
+        (true, true) => {
+            "What it costs that an allocator places whole tensors apart follows, and then what \
+             scattered physical pages cost."
         }
-        false => {
-            "What an allocator's fragmentation costs is another question: of whole tensors \
-                  placed apart this run has no figure, and scattered physical pages are not \
-                  measured yet."
+        (true, false) => {
+            "What it costs that an allocator places whole tensors apart follows; of scattered \
+             physical pages this run has no figure (the suite full has)."
+        }
+        (false, true) => {
+            "What an allocator's fragmentation costs is another question: of whole tensors placed \
+             apart this run has no figure; what scattered physical pages cost follows."
+        }
+        (false, false) => {
+            "What an allocator's fragmentation costs is another question: neither of whole tensors \
+             placed apart nor of scattered physical pages has this run a figure."
         }
     };
     format!(

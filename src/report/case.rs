@@ -52,9 +52,22 @@ impl<'a> Case<'a> {
         self.rows.iter().copied().find(|row| row.metric == metric)
     }
 
-    /// Whether it is one of the bandwidth, and not of an allocator.
-    pub fn is_bandwidth(&self) -> bool {
+    /// Whether it is a group of kernels, and not a case of an allocator, nor what follows from several
+    /// groups.
+    pub fn is_group(&self) -> bool {
+        let is_kernels = [Experiment::Bandwidth, Experiment::Scatter];
+        is_kernels.contains(&self.first().experiment) && !self.is_curve()
+    }
+
+    /// Whether it follows from several groups together.
+    pub fn is_curve(&self) -> bool {
+        self.first().metric == Metric::TlbReach
+    }
+
+    /// Whether it compares fragments with the same ones packed.
+    pub fn is_access(&self) -> bool {
         self.first().experiment == Experiment::Bandwidth
+            && !(self.is_ceiling() || self.is_variants() || self.is_aged() || self.is_curve())
     }
 
     /// Whether the group is one of ceilings.

@@ -68,10 +68,7 @@ pub fn variants(rows: &[Row]) -> Grid {
 
 /// One line for each group of a layout that has figures.
 pub fn accesses(rows: &[Row]) -> Grid {
-    let measured = |case: &&Case<'_>| {
-        let is_other = case.is_ceiling() || case.is_variants() || case.is_aged();
-        !is_other && case.rate("scattered").is_some()
-    };
+    let measured = |case: &&Case<'_>| case.is_access() && case.rate("scattered").is_some();
     let body = Case::all(rows).iter().filter(measured).map(line).collect();
     let (what, parts) = (
         ["kernel", "pattern", "footprint", "fragment"],

@@ -8,6 +8,7 @@ use super::escape::{code, escape};
 use super::grid::{Grid, accesses, ceilings, unmeasured, variants};
 use super::heaps::heaps;
 use super::provenance::{facts, hashes};
+use super::scatter;
 use super::text::{or_dash, rate, ratio, small_ratio};
 use crate::summary::{Flag, Metric, Row, Summary};
 
@@ -40,6 +41,7 @@ fn page(summary: &Summary, is_one_of_many: bool) -> String {
         ("Competing kernels", variants(rows)),
     ]
     .into_iter()
+    .chain(scatter::grids(rows))
     .chain(allocators::grids(rows))
     {
         if !grid.body.is_empty() {
@@ -77,7 +79,8 @@ fn trust(rows: &[Row]) -> Vec<String> {
             format!("{}: {}: {}", escape(status), code(case), escape(why))
         }));
     let flags = if flags.is_empty() { "No row is flagged.".to_owned() } else { flags };
-    [escape(&counts(&Case::all(rows))), flags, missing]
+    let cases = Case::all(rows).into_iter().filter(|case| !case.is_curve());
+    [escape(&counts(&cases.collect::<Vec<_>>())), flags, missing]
         .into_iter()
         .filter(|block| !block.is_empty())
         .collect()

@@ -17,6 +17,7 @@ mod heaps;
 mod markdown;
 mod plot;
 mod provenance;
+mod scatter;
 mod selftest;
 mod table;
 #[cfg(test)]

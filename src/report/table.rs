@@ -4,6 +4,7 @@ use super::allocators;
 use super::answer::subject;
 use super::grid::{Grid, accesses, ceilings, unmeasured, variants};
 use super::heaps::heaps;
+use super::scatter;
 use super::text::{fitted, wrapped};
 use crate::summary::Summary;
 
@@ -19,6 +20,7 @@ pub fn table(summary: &Summary) -> String {
     let Summary { run, rows, .. } = summary;
     let mut blocks = vec![wrapped(&format!("{}.", subject(run)), WIDTH, GAP)];
     let mut grids = vec![ceilings(rows), accesses(rows), heaps(rows), variants(rows)];
+    grids.extend(scatter::grids(rows).map(|(_, grid)| grid));
     grids.extend(allocators::grids(rows).map(|(_, grid)| grid));
     let shown = grids.iter().filter(|grid| !grid.body.is_empty());
     blocks.extend(shown.map(|grid| aligned(grid, CELL)));

@@ -43,11 +43,13 @@ pub enum Flag {
     FewSamples,
     /// Free memory was not the same before and after.
     Disturbed,
+    /// The curve is not that of the model that the figure comes from.
+    PoorFit,
 }
 
 impl Flag {
     /// Every flag, in the order of the table.
-    pub const ALL: [Flag; 20] = [
+    pub const ALL: [Flag; 21] = [
         Flag::Host,
         Flag::Cache,
         Flag::FlatTime,
@@ -68,6 +70,7 @@ impl Flag {
         Flag::Imprecise,
         Flag::FewSamples,
         Flag::Disturbed,
+        Flag::PoorFit,
     ];
 
     /// The flag as it stands in tables and files.
@@ -93,6 +96,7 @@ impl Flag {
             Flag::Imprecise => "imprecise",
             Flag::FewSamples => "few_samples",
             Flag::Disturbed => "disturbed",
+            Flag::PoorFit => "poor_fit",
         }
     }
 
@@ -133,6 +137,9 @@ impl Flag {
             Flag::Imprecise => "The interval is wider than what was aimed at.",
             Flag::FewSamples => "The figure stands on fewer than 30 samples.",
             Flag::Disturbed => "The driver's free memory was not the same before and after.",
+            Flag::PoorFit => {
+                "A median lies more than 5 % from the model that the figure comes from."
+            }
         }
     }
 
@@ -184,6 +191,7 @@ impl Flag {
             Flag::Disturbed => {
                 "Something else took or gave memory meanwhile, or the driver kept some for itself."
             }
+            Flag::PoorFit => "The model does not hold here: reach and knee are no more than hints.",
         }
     }
 
@@ -224,6 +232,9 @@ impl Flag {
             Flag::Imprecise => "Give more time, or leave the machine alone while it measures.",
             Flag::FewSamples => "Give more time.",
             Flag::Disturbed => "End whatever else uses the device, and measure again.",
+            Flag::PoorFit => {
+                "Look at the curve itself, and measure more footprints around the knee."
+            }
         }
     }
 }

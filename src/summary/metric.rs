@@ -31,6 +31,12 @@ pub enum Metric {
     MitigationRatio,
     /// The same / the gather within the TLB's reach.
     ReachShare,
+    /// Bytes that a TLB maps at a time: random reads beyond them miss in part.
+    TlbReach,
+    /// The footprint from which on random reads are slower for it.
+    TlbKnee,
+    /// The bandwidth of random reads if every one missed.
+    MissBandwidth,
     /// Groups of multiprocessors that share a TLB.
     TlbGroups,
     /// A kernel / the same kernel: 1 but for chance.
@@ -90,6 +96,9 @@ impl Metric {
             Metric::BackingRatio => "backing_ratio",
             Metric::MitigationRatio => "mitigation_ratio",
             Metric::ReachShare => "reach_share",
+            Metric::TlbReach => "tlb_reach",
+            Metric::TlbKnee => "tlb_knee",
+            Metric::MissBandwidth => "miss_bandwidth",
             Metric::TlbGroups => "tlb_groups",
             Metric::SameRatio => "same_ratio",
             Metric::PlacementSpread => "placement_spread",
@@ -116,7 +125,7 @@ impl Metric {
     /// The unit of the metric's figures.
     pub fn unit(self) -> &'static str {
         match self {
-            Metric::EffectiveBandwidth => "GB/s",
+            Metric::EffectiveBandwidth | Metric::MissBandwidth => "GB/s",
             Metric::AllocLatency | Metric::FreeLatency | Metric::MapTime => "ns",
             Metric::Freed
             | Metric::DriverFree
@@ -124,7 +133,9 @@ impl Metric {
             | Metric::Refillable
             | Metric::LargestAllocatable
             | Metric::Granule
-            | Metric::AddressStep => "bytes",
+            | Metric::AddressStep
+            | Metric::TlbReach
+            | Metric::TlbKnee => "bytes",
             Metric::FailureProbability
             | Metric::ShortProbability
             | Metric::FragmentedProbability => "probability",

@@ -18,6 +18,7 @@ mod flat;
 mod group_flags;
 mod metric;
 mod mitigations;
+mod reach;
 mod row;
 mod rows;
 mod same;

@@ -7,7 +7,7 @@ use super::flat::FlatTimes;
 use super::source::Source;
 use super::{
     Histogram, Row, Times, access, allocation, backings, between, ceiling, dropped, mitigations,
-    same, variants,
+    reach, same, variants,
 };
 use crate::record::{Allocation, Entry, Group, KernelName, Run};
 
@@ -88,9 +88,26 @@ pub fn rows(run_id: &str, run: &Run, groups: &[Group]) -> Vec<Row> {
             kept[0].0.target_half_width_ppm,
         ),
     };
-    match groups.iter().any(|group| group.process > 0) {
+    let mut rows: Vec<Row> = match groups.iter().any(|group| group.process > 0) {
         true => by_case(&kept).into_iter().flat_map(merged).collect(),
         false => kept.iter().flat_map(rows_of).collect(),
+    };
+    rows.extend(of_curves(run_id, run, &kept));
+    rows
+}
+
+/// What follows from several groups together. Those of several processes make rows together.
+fn of_curves(run_id: &str, run: &Run, kept: &[Kept<'_>]) -> Vec<Row> {
+    let mut processes: BTreeMap<u32, Vec<&Group>> = BTreeMap::new();
+    for (group, _) in kept {
+        processes.entry(group.process).or_default().push(group);
+    }
+    let of = |groups: Vec<&Group>| reach::rows(run_id, run, &groups);
+    let mut rows: Vec<Vec<Row>> = processes.into_values().map(of).collect();
+    match rows.len() {
+        0 => Vec::new(),
+        1 => rows.remove(0),
+        _ => between::merged(rows, None),
     }
 }
 
