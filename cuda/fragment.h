@@ -69,6 +69,8 @@
 #define FRAGBENCH_MOST_MULTIPROCESSORS 1024
 /** Rows of 32 units of 16 B that a warp of a gather by windows takes at a time. */
 #define FRAGBENCH_WINDOW_ROWS 16
+/** Blocks of such a gather on a multiprocessor: fewer leave registers that keep loads from queueing. */
+#define FRAGBENCH_WINDOW_BLOCKS 5
 /** Threads of the one block that each multiprocessor has in a duel. */
 #define FRAGBENCH_DUEL_THREADS 512
 /** Bytes of a page of a duel: whatever a TLB's entries map, none of them maps less. */

@@ -64,6 +64,8 @@ pub const FRAGBENCH_MOST_WINDOWS: u32 = 16;
 pub const FRAGBENCH_MOST_MULTIPROCESSORS: u32 = 1024;
 /// Rows of 32 units of 16 B that a warp of a gather by windows takes at a time.
 pub const FRAGBENCH_WINDOW_ROWS: u32 = 16;
+/// Blocks of such a gather on a multiprocessor: fewer leave registers that keep loads from queueing.
+pub const FRAGBENCH_WINDOW_BLOCKS: u32 = 5;
 /// Threads of the one block that each multiprocessor has in a duel.
 pub const FRAGBENCH_DUEL_THREADS: u32 = 512;
 /// Bytes of a page of a duel: whatever a TLB's entries map, none of them maps less.

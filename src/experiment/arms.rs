@@ -6,7 +6,7 @@ use super::backing::Backing;
 use super::fragments::{Directory, Ends, Fragments};
 use super::heap_cache::HeapCache;
 use super::mitigations::{IN_REACH, Mitigations};
-use super::plan::Subject;
+use super::plan::{COMPACTION, Subject};
 use crate::device::{Buffer, Device, DeviceError, Launch, Movement, SUM_BYTES, Span, Variant};
 use crate::kernel::{Access, GUARD_BYTES, Operands, WindowBuffers, fill};
 use crate::layout::{Pattern, UNIT_BYTES, draw, mix};
@@ -300,6 +300,28 @@ pub(super) fn plan_arms<'a>(
                 // The default kernel, which is verified itself, through the same index.
                 references.push((name, of(None)?));
             }
+        }
+        Subject::Compaction => {
+            let fragments = fragments.ok_or_else(outside)?;
+            let arena = ground.arena.slice(0, plan.scene.arena_bytes()).ok_or_else(outside)?;
+            let (gather, scattered) = (Movement::GatherRead, Order::Scattered);
+            let reading = Ends { arena, payload: None, sums: Some(sums) };
+            let copying = Ends { arena, payload: buffers.payload.slice(0, whole), sums: None };
+            for (order, touched) in [
+                (Order::Packed, fragments.packed_touched_bytes()),
+                (Order::Scattered, touched_bytes),
+            ] {
+                let directory = buffers.directory(&order);
+                let access = fragments.access(gather, &order, directory, reading, key)?;
+                let is_packed = order == Order::Packed;
+                let pattern = if is_packed { contiguous() } else { plan.scene.pattern() };
+                push(None, order.to_string(), pattern, Some(order), touched, access)?;
+            }
+            let directory = buffers.directory(&scattered);
+            let copy = Movement::GatherCopy;
+            let access = fragments.access(copy, &scattered, directory, copying, key)?;
+            let (pattern, order) = (plan.scene.pattern(), Some(scattered));
+            push(None, COMPACTION.to_owned(), pattern, order, touched_bytes, access)?;
         }
         Subject::Layout(movement) | Subject::Variants(movement) => {
             let fragments = fragments.ok_or_else(outside)?;

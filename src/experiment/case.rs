@@ -4,7 +4,7 @@ use super::allocation::{AllocationPlan, Allocator, Factor, Freed, Study, samples
 use super::cases::Case;
 use super::heaps::occupancy_percent;
 use super::plan::{Plan, Subject};
-use super::scatter::{backings, mitigations};
+use super::scatter::{backings, compaction, mitigations};
 use super::scene::{Heap, Part, Scene, Staged};
 use super::suite::{Suite, default_payload, plan};
 use crate::device::{Chunk, DeviceAllocator, Movement};
@@ -41,7 +41,11 @@ pub fn parse_case(text: &str, suite: Suite, kind: &DeviceKind) -> Result<Case, S
                 ));
             }
             let is_scatter = plan.experiment == Experiment::Scatter;
-            if matches!(plan.subject, Subject::Backings(_) | Subject::Mitigations) && !is_scatter {
+            if matches!(
+                plan.subject,
+                Subject::Backings(_) | Subject::Mitigations | Subject::Compaction
+            ) && !is_scatter
+            {
                 return Err(wrong(
                     "that kernel is of another experiment: write scatter/kernel=…, of backings with \
                      /chunk=2MiB behind the footprint"
@@ -153,10 +157,13 @@ fn bandwidth(keys: &mut Keys<'_>, suite: Suite, kind: &DeviceKind) -> Result<Pla
 
 /// A case of physical memory in disorder.
 fn scattered(keys: &mut Keys<'_>, suite: Suite, kind: &DeviceKind) -> Result<Plan, String> {
+    let plan = bandwidth(keys, suite, kind)?;
+    if let (Subject::Compaction, Scene::Uniform(spec)) = (plan.subject, &plan.scene) {
+        return Ok(compaction(suite, kind, *spec, plan.names_payload));
+    }
     if *kind == DeviceKind::Host {
         return Err("the order of physical chunks is a GPU's, and the host is none".to_owned());
     }
-    let plan = bandwidth(keys, suite, kind)?;
     if let (Subject::Mitigations, Scene::Uniform(spec)) = (plan.subject, &plan.scene) {
         if spec.unit_bytes() < UNIT_BYTES {
             return Err("it is measured over fragments of 16 B or more".to_owned());
@@ -173,11 +180,10 @@ fn scattered(keys: &mut Keys<'_>, suite: Suite, kind: &DeviceKind) -> Result<Pla
             let what = (*spec, chunk_bytes);
             Ok(backings(suite, kind, movement, what, plan.names_payload))
         }
-        _ => Err(
-            "it is kernel=gather_read.backings, read.backings or gather_read.mitigations, over \
+        _ => Err("it is kernel=gather_read.backings, read.backings, gather_read.mitigations or \
+                 gather_copy.compaction, over \
                   fragments of one length without an offset"
-                .to_owned(),
-        ),
+            .to_owned()),
     }
 }
 

@@ -25,7 +25,7 @@ pub use allocation::{AllocationPlan, Allocator, Factor, Freed, Study};
 pub use backing::{Backing, Chunked};
 pub use case::{parse_case, parse_plan};
 pub use cases::{Case, cases};
-pub use plan::{BACKINGS, MITIGATIONS, MOVED, Plan, SAME, Subject};
+pub use plan::{BACKINGS, COMPACTION, MITIGATIONS, MOVED, Plan, SAME, Subject};
 pub use scene::{Heap, Part, Scene, Staged};
 pub use session::Session;
 pub use suite::{Suite, plans};

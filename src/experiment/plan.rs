@@ -32,6 +32,8 @@ pub enum Subject {
     Backings(Movement),
     /// A gather that reads, and what is done against the TLB's misses in it.
     Mitigations,
+    /// Fragments that are copied together, and reads of them before and after.
+    Compaction,
     /// One arm twice, over data of its own each, which are placed anew a few times: what is found
     /// between placements is none either.
     Moved(Movement),
@@ -46,6 +48,7 @@ impl Subject {
             Subject::Variants(movement) => Refined::new(movement.into(), VARIANTS),
             Subject::Backings(movement) => Refined::new(movement.into(), BACKINGS),
             Subject::Mitigations => Refined::new(Movement::GatherRead.into(), MITIGATIONS),
+            Subject::Compaction => Refined::new(Movement::GatherCopy.into(), COMPACTION),
             Subject::Same(movement) => Refined::new(movement.into(), SAME),
             Subject::Moved(movement) => Refined::new(movement.into(), MOVED),
         }
@@ -56,6 +59,7 @@ impl Subject {
         match self {
             Subject::Ceiling => None,
             Subject::Mitigations => Some(Movement::GatherRead),
+            Subject::Compaction => Some(Movement::GatherCopy),
             Subject::Layout(movement)
             | Subject::Variants(movement)
             | Subject::Backings(movement)
@@ -73,6 +77,9 @@ pub const BACKINGS: &str = "backings";
 
 /// The refinement of a kernel beside what is done against the TLB's misses in it.
 pub const MITIGATIONS: &str = "mitigations";
+
+/// The refinement of a copy that puts scattered fragments together.
+pub const COMPACTION: &str = "compaction";
 
 /// The refinements of a kernel that is compared with itself.
 pub const SAME: &str = "same";
@@ -93,6 +100,7 @@ impl Subject {
                 Some(Subject::Backings(movement))
             }
             (_, Some(Movement::GatherRead), Some(MITIGATIONS)) => Some(Subject::Mitigations),
+            (_, Some(Movement::GatherCopy), Some(COMPACTION)) => Some(Subject::Compaction),
             (_, Some(movement), Some(SAME)) if movement.has_layout() => {
                 Some(Subject::Same(movement))
             }
@@ -179,6 +187,7 @@ impl Plan {
             Subject::Layout(Movement::StridedGather) => &[Packed, Scattered],
             Subject::Layout(_) | Subject::Mitigations => &[Packed, Sorted, Scattered],
             Subject::Variants(movement) if movement.has_layout() => &[Packed, Scattered],
+            Subject::Compaction => &[Packed, Scattered],
             Subject::Backings(movement) if movement.follows_index() => &[Sorted, Scattered],
             Subject::Same(_) | Subject::Moved(_) => &[Scattered],
             _ => &[],

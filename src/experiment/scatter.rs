@@ -95,6 +95,14 @@ pub(super) fn mitigations(
     }
 }
 
+/// A defragmenting copy, and what it gains.
+pub(super) fn compaction(suite: Suite, kind: &DeviceKind, spec: Spec, names_payload: bool) -> Plan {
+    Plan {
+        experiment: Experiment::Scatter,
+        ..plan(suite, kind, Subject::Compaction, Scene::Uniform(spec), names_payload)
+    }
+}
+
 /// The cases of a suite. Mapping a hundred GiB in chunks takes many seconds, which `quick` has not.
 pub(super) fn plans(suite: Suite, kind: &DeviceKind) -> Vec<Plan> {
     if *kind == DeviceKind::Host || suite < Suite::Full {
@@ -142,6 +150,28 @@ pub(super) fn plans(suite: Suite, kind: &DeviceKind) -> Vec<Plan> {
             };
             let payload_bytes = default_payload(suite, kind, subject, spec);
             first.push(mitigations(suite, kind, Spec { payload_bytes, ..spec }, false));
+        }
+    }
+    let fragments: &[u64] = match suite {
+        Suite::Exhaustive => &[32, 64, 128, 256, 512, 4096, 65536],
+        _ => &[64, 128, 512],
+    };
+    let footprints: &[u64] = match suite {
+        Suite::Exhaustive => &[120 * GIB, 64 * GIB, 2 * GIB],
+        _ => &[120 * GIB],
+    };
+    for &footprint_bytes in footprints {
+        for &fragment_bytes in fragments {
+            let pattern = Pattern::SHUFFLED;
+            let spec = Spec {
+                pattern,
+                fragment_bytes,
+                offset_bytes: 0,
+                footprint_bytes,
+                payload_bytes: 0,
+            };
+            let payload_bytes = default_payload(suite, kind, Subject::Compaction, spec);
+            first.push(compaction(suite, kind, Spec { payload_bytes, ..spec }, false));
         }
     }
     first.extend(all);

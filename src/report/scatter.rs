@@ -9,10 +9,11 @@ use crate::summary::{Metric, Row};
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// The tables of scattered memory, each with its title.
-pub fn grids(rows: &[Row]) -> [(&'static str, Grid); 4] {
+pub fn grids(rows: &[Row]) -> [(&'static str, Grid); 5] {
     [
         ("Reach of the TLB", reaches(rows)),
         ("Against misses of the TLB", mitigations(rows)),
+        ("Compaction", compactions(rows)),
         ("Physical memory in disorder", backings(rows)),
         ("Mapping", mappings(rows)),
     ]
@@ -23,6 +24,7 @@ pub fn sentences(rows: &[Row]) -> Vec<String> {
     let mut lines: Vec<String> = reach_told(rows).into_iter().collect();
     lines.extend(disorder_told(rows));
     lines.extend(mitigations_told(rows));
+    lines.extend(compaction_told(rows));
     lines
 }
 
@@ -132,6 +134,44 @@ fn mitigations(rows: &[Row]) -> Grid {
         "flags",
     ];
     Grid { head, texts: 1, body }
+}
+
+/// One line for each group that copies fragments together.
+fn compactions(rows: &[Row]) -> Grid {
+    let line = |row: &Row| {
+        let case = row.group_case();
+        let of = |arm: &str| {
+            let name = format!("{case}/arm={arm}");
+            let is_own = |other: &&Row| {
+                other.metric == Metric::EffectiveBandwidth
+                    && other.case == name
+                    && other.run == row.run
+            };
+            or_dash(rows.iter().find(is_own).and_then(|row| row.figure.median), rate)
+        };
+        vec![
+            clean(&row.pattern_text()),
+            row.footprint_bytes.map(bytes).unwrap_or_default(),
+            row.fragment_bytes.map(bytes).unwrap_or_default(),
+            of("scattered"),
+            of("packed"),
+            of("compaction"),
+            with_interval(row.figure.median, row.figure.ci(), |passes| format!("{passes:.2}")),
+            told(&row.flags),
+        ]
+    };
+    let head = vec![
+        "fragments",
+        "footprint",
+        "fragment",
+        "scattered",
+        "packed",
+        "copy",
+        "passes until it has paid [95 %]",
+        "flags",
+    ];
+    let of = |row: &&Row| row.metric == Metric::BreakEvenPasses;
+    Grid { head, texts: 1, body: rows.iter().filter(of).map(line).collect() }
 }
 
 /// One line for each order of chunks of each group.
@@ -266,6 +306,36 @@ fn disorder_told(rows: &[Row]) -> Vec<String> {
         own.rev().max_by_key(|case| case.first().footprint_bytes).and_then(said)
     };
     [longest(true), longest(false)].into_iter().flatten().collect()
+}
+
+fn compaction_told(rows: &[Row]) -> Option<String> {
+    let of = |row: &&Row| row.metric == Metric::BreakEvenPasses;
+    let told: Vec<String> = rows
+        .iter()
+        .filter(of)
+        .filter_map(|row| {
+            let what = format!(
+                "{} in {}",
+                row.fragment_bytes.map(bytes)?,
+                row.footprint_bytes.map(bytes)?
+            );
+            let passes = row.figure.median.map_or_else(
+                || "never".to_owned(),
+                |_| {
+                    with_interval(row.figure.median, row.figure.ci(), |passes| {
+                        format!("{passes:.2}")
+                    })
+                },
+            );
+            Some(format!("{what} {passes}"))
+        })
+        .collect();
+    (!told.is_empty()).then(|| {
+        format!(
+            "A copy that puts scattered fragments together has paid after so many passes over them: {}.",
+            told.join("; ")
+        )
+    })
 }
 
 fn mitigations_told(rows: &[Row]) -> Vec<String> {

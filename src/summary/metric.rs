@@ -37,6 +37,8 @@ pub enum Metric {
     TlbKnee,
     /// The bandwidth of random reads if every one missed.
     MissBandwidth,
+    /// Passes over packed fragments after which the copy that packed them has paid.
+    BreakEvenPasses,
     /// Groups of multiprocessors that share a TLB.
     TlbGroups,
     /// A kernel / the same kernel: 1 but for chance.
@@ -99,6 +101,7 @@ impl Metric {
             Metric::TlbReach => "tlb_reach",
             Metric::TlbKnee => "tlb_knee",
             Metric::MissBandwidth => "miss_bandwidth",
+            Metric::BreakEvenPasses => "break_even_passes",
             Metric::TlbGroups => "tlb_groups",
             Metric::SameRatio => "same_ratio",
             Metric::PlacementSpread => "placement_spread",
@@ -140,6 +143,7 @@ impl Metric {
             | Metric::ShortProbability
             | Metric::FragmentedProbability => "probability",
             Metric::TlbGroups => "groups",
+            Metric::BreakEvenPasses => "passes",
             _ => "ratio",
         }
     }

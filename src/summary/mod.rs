@@ -10,6 +10,7 @@ mod backings;
 mod between;
 mod bracket;
 mod ceiling;
+mod compaction;
 mod dropped;
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use super::flat::FlatTimes;
 use super::source::Source;
 use super::{
-    Histogram, Row, Times, access, allocation, backings, between, ceiling, dropped, mitigations,
-    reach, same, variants,
+    Histogram, Row, Times, access, allocation, backings, between, ceiling, compaction, dropped,
+    mitigations, reach, same, variants,
 };
 use crate::record::{Allocation, Entry, Group, KernelName, Run};
 
@@ -76,6 +76,7 @@ pub fn rows(run_id: &str, run: &Run, groups: &[Group]) -> Vec<Row> {
             (KernelName::Ceiling, _) => ceiling::rows(&source),
             (_, Some(variants::REFINEMENT)) => variants::rows(&source),
             (_, Some(backings::REFINEMENT)) => backings::rows(&source),
+            (_, Some(compaction::REFINEMENT)) => compaction::rows(&source),
             (_, Some(mitigations::REFINEMENT)) => mitigations::rows(&source),
             (_, Some(refinement)) if same::REFINEMENTS.contains(&refinement) => same::rows(&source),
             _ => access::rows(&source),

@@ -200,8 +200,9 @@ impl Cuda {
             });
         }
         match entry {
-            Entry::Move(Mover { variant: Variant::Persistent | Variant::Windows, .. }) => {
-                Ok(multiprocessors * 8)
+            Entry::Move(Mover { variant: Variant::Persistent, .. }) => Ok(multiprocessors * 8),
+            Entry::Move(Mover { variant: Variant::Windows, .. }) => {
+                Ok(multiprocessors * b::FRAGBENCH_WINDOW_BLOCKS)
             }
             // Enough to fill every multiprocessor: these kernels walk with the grid's stride.
             _ => Ok(multiprocessors * 16),
