@@ -34,7 +34,7 @@ const fn with_hints(name: &'static str, file: &'static str) -> Source {
     Source { name, file, flags, capability: (8, 0), ptx_version: "7.4" }
 }
 
-const SOURCES: [Source; 9] = [
+const SOURCES: [Source; 11] = [
     for_all("access", "access.cu"),
     with_hints("access_80", "access.cu"),
     // Bulk asynchronous copies: Hopper and later, drivers from CUDA 12.0 on.
@@ -51,6 +51,8 @@ const SOURCES: [Source; 9] = [
     with_hints("varied_80", "varied.cu"),
     for_all("verify", "verify.cu"),
     for_all("verify_varied", "verify_varied.cu"),
+    for_all("windows", "windows.cu"),
+    with_hints("windows_80", "windows.cu"),
 ];
 
 /// The kernel that faults on purpose. It measures nothing, and is none of the modules that a run is told

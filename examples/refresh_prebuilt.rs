@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{env, fs, io};
 
-const FILES: [&str; 12] = [
+const FILES: [&str; 14] = [
     "access.ptx",
     "access_80.ptx",
     "bindings.rs",
@@ -26,6 +26,8 @@ const FILES: [&str; 12] = [
     "varied_80.ptx",
     "verify.ptx",
     "verify_varied.ptx",
+    "windows.ptx",
+    "windows_80.ptx",
 ];
 
 fn main() -> ExitCode {
