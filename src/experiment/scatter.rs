@@ -55,8 +55,8 @@ const FOOTPRINTS: &[u64] = &[
     4 * GIB,
 ];
 
-const FEW_FOOTPRINTS: &[u64] =
-    &[132 * GIB, 120 * GIB, 96 * GIB, 80 * GIB, 72 * GIB, 64 * GIB, 32 * GIB, 4 * GIB];
+/// As few as tell a reach: `full` has a minute for all of this.
+const FEW_FOOTPRINTS: &[u64] = &[120 * GIB, 80 * GIB, 72 * GIB, 64 * GIB, 32 * GIB];
 
 const FRAGMENT: u64 = 128;
 
@@ -123,7 +123,8 @@ pub(super) fn plans(suite: Suite, kind: &DeviceKind) -> Vec<Plan> {
     for footprint in [120 * GIB, 32 * GIB] {
         let fragments: &[u64] = match suite {
             Suite::Exhaustive => &[32, 64, 256, 512, 1024, 4096],
-            _ => &[32, 512, 4096],
+            _ if footprint > 64 * GIB => &[512],
+            _ => &[],
         };
         all.extend(fragments.iter().map(|&fragment| random(fragment, footprint)));
     }
@@ -136,7 +137,11 @@ pub(super) fn plans(suite: Suite, kind: &DeviceKind) -> Vec<Plan> {
     all.sort_by_key(|plan| std::cmp::Reverse(plan.scene.footprint_bytes()));
     // Before the chunks: a plain arena goes on as it is.
     let mut first: Vec<Plan> = Vec::new();
-    for footprint in [130 * GIB, 120 * GIB] {
+    let footprints: &[u64] = match suite {
+        Suite::Exhaustive => &[130 * GIB, 120 * GIB],
+        _ => &[120 * GIB],
+    };
+    for &footprint in footprints {
         let fragments: &[u64] =
             if suite == Suite::Exhaustive { &[32, 64, 128, 256, 512] } else { &[FRAGMENT] };
         for &fragment_bytes in fragments {
