@@ -144,7 +144,7 @@ fn modules_embed_the_checked_in_files() {
 fn ptx_loads_on_old_drivers_and_old_gpus() {
     // What the instructions of each module need, and no more.
     let needs = |name: &str| match name {
-        "access_80" | "varied_80" => ((7, 4), (8, 0)),
+        "access_80" | "varied_80" | "windows_80" => ((7, 4), (8, 0)),
         "bulk" => ((8, 0), (9, 0)),
         _ => ((7, 0), (7, 5)),
     };
@@ -163,6 +163,7 @@ fn ptx_has_an_entry_for_every_kernel() {
     for Module { name, ptx, .. } in all_modules() {
         let kernels: BTreeSet<String> = match *name {
             "control" => ["hold", "stamp"].map(|kernel| format!("fragbench_{kernel}")).into(),
+            "duel" => ["duel", "who"].map(|kernel| format!("fragbench_{kernel}")).into(),
             "fault" => BTreeSet::from(["fragbench_fault".to_owned()]),
             _ => Entry::all()
                 .into_iter()
