@@ -75,11 +75,12 @@ fn what_this_build_writes_conforms() {
     }
 }
 
-/// The first line of this type of the published journals.
+/// The first line of this type of the published journals, but those of cases that were skipped.
 fn published(kind: &str) -> Value {
     let all = journals();
     let mut all = all.iter().flat_map(|journal| lines(journal));
-    all.find(|line| line["type"] == kind).expect("a line of the type")
+    all.find(|line| line["type"] == kind && line["status"] != "skipped")
+        .expect("a line of the type")
 }
 
 #[test]
