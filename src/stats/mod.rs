@@ -22,6 +22,6 @@ pub use bootstrap::block_median_interval;
 pub use interval::{Interval, median_interval, quantile_interval};
 pub use modes::modes;
 pub use quantile::{median, quantile};
-pub use reach::{Footprint, Reach, reach};
+pub use reach::{Footprint, NoReach, Reach, reach};
 pub use rounds::{CONFIDENCE, rounds_for};
 pub use sharing::{Sharing, Trials, sharing};

@@ -63,3 +63,52 @@ fn mapped<'a>(source: &'a Source<'_>) -> impl Iterator<Item = Row> + 'a {
         Some(row)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::fixture;
+
+    fn found() -> Vec<Row> {
+        crate::summary::rows("r", &fixture::gpu_run(), &fixture::scatter_groups())
+    }
+
+    #[test]
+    fn each_order_is_held_against_that_in_order_over_the_same_fragments() {
+        let rows = found();
+        let case = "scatter/kernel=gather_read.backings/pattern=random/fragment=128B/\
+                    footprint=128GiB/chunk=2MiB/arm=";
+        let of = |arm: &str, metric| {
+            rows.iter().find(|row| row.metric == metric && row.case == format!("{case}{arm}"))
+        };
+        let ratio = |arm: &str| of(arm, Metric::BackingRatio).unwrap();
+        assert_eq!(ratio("shuffled.1").baseline.as_deref(), Some("in_order"));
+        assert_eq!(ratio("shuffled.1.sorted").baseline.as_deref(), Some("in_order.sorted"));
+        let median = |arm: &str| ratio(arm).figure.median.unwrap();
+        assert!((median("reversed") - 0.5).abs() < 0.001);
+        assert!((median("reversed.sorted") - 1.0).abs() < 0.001);
+        assert!(of("in_order", Metric::BackingRatio).is_none());
+        assert!(of("in_order", Metric::EffectiveBandwidth).is_some());
+        assert_eq!(ratio("shuffled.1").backing.as_deref(), Some("shuffled.1"));
+    }
+
+    #[test]
+    fn a_range_tells_once_how_long_it_took_to_map() {
+        let rows = found();
+        let mapped: Vec<&Row> = rows.iter().filter(|row| row.metric == Metric::MapTime).collect();
+        let arms: Vec<Option<&str>> = mapped.iter().map(|row| row.arm()).collect();
+        assert_eq!(arms, [Some("in_order"), Some("shuffled.1")]);
+        assert_eq!(mapped[0].figure.median, Some(65_536.0 * 52_000.0 + 40_000.0));
+        assert_eq!(mapped[0].parameter("chunks"), Some("65536"));
+        assert_eq!(mapped[1].parameter("create_ns"), Some("0"));
+    }
+
+    #[test]
+    fn a_group_that_was_skipped_has_one_row() {
+        let mut group = fixture::scatter_groups().remove(0);
+        (group.status, group.reason) = (crate::record::Status::Skipped, Some("too long".into()));
+        let rows = crate::summary::rows("r", &fixture::gpu_run(), &[group]);
+        assert_eq!((rows.len(), rows[0].metric), (1, Metric::BackingRatio));
+        assert_eq!(rows[0].reason.as_deref(), Some("too long"));
+    }
+}

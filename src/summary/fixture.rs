@@ -4,8 +4,8 @@ mod shape;
 
 use crate::experiment::{Case, Suite, parse_case};
 use crate::record::{
-    Allocation, Clocks, DeviceFacts, DeviceKind, Group, HostFacts, KernelName, Placement, Run,
-    SCHEMA, Selection, Status, StopReason, Subsets,
+    Allocation, Clocks, DeviceFacts, DeviceKind, Group, HostFacts, KernelName, Mapping,
+    PatternName, Placement, Run, SCHEMA, Selection, Status, StopReason, Subsets,
 };
 pub use shape::Shape;
 
@@ -184,6 +184,42 @@ pub fn gpu_groups() -> Vec<Group> {
     failed.checks[7].mismatches = 3;
     groups.push(failed);
     groups.iter_mut().filter(|group| !group.arms.is_empty()).for_each(spend_a_second);
+    groups
+}
+
+/// Groups of [`gpu_run`] over chunks in three orders, around a TLB that maps 64 GiB: beyond it, chunks
+/// that do not lie in order are read half as fast.
+pub fn scatter_groups() -> Vec<Group> {
+    let rate = |footprint: u64, missing: f64| {
+        let missed = 1.0 - 64.0 * GIB as f64 / footprint as f64;
+        1.0 / (1.0 / 4000.0_f64).max(missed / missing)
+    };
+    let of = |gib: u64| {
+        let footprint = gib * GIB;
+        let shape = Shape { footprint, pattern: PatternName::Random, ..Shape::default() };
+        let orders = [("in_order", 400.0), ("shuffled.1", 200.0), ("reversed", 200.0)];
+        shape.backings(&orders.map(|(backing, missing)| (backing, rate(footprint, missing))))
+    };
+    let mut groups: Vec<Group> = [128, 112, 96, 80, 72, 64, 32, 16].map(of).into();
+    let mapping = |backing: &str, create_ns: u64| Mapping {
+        backing: backing.to_owned(),
+        chunk_bytes: 2 * MIB,
+        chunks: 65_536,
+        reserve_ns: 40_000,
+        create_ns: 65_536 * create_ns,
+        map_ns: 65_536 * 2_000,
+        open_ns: 65_536 * 30_000,
+    };
+    groups[0].mappings = vec![mapping("in_order", 20_000), mapping("shuffled.1", 0)];
+    let stream = Shape {
+        kernel: KernelName::Read,
+        pattern: PatternName::Contiguous,
+        footprint: 16 * GIB,
+        payload: 16 * GIB,
+        ..Shape::default()
+    };
+    groups.push(stream.streams(&["in_order", "shuffled.1", "reversed"].map(|name| (name, 4600.0))));
+    groups.iter_mut().for_each(spend_a_second);
     groups
 }
 

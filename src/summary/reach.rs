@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use super::group_flags::is_memory_case;
 use super::row::Row;
 use super::{Figure, Flag, Metric, backings, group_flags, sample};
-use crate::record::{Arm, Experiment, Group, KernelName, Order, PatternName, Refined, Run, Status};
-use crate::stats::{self, Footprint, Interval, Reach};
+use crate::record::{
+    Arm, Experiment, Group, KernelName, Order, PatternName, Refined, Run, Status, size,
+};
+use crate::stats::{self, Footprint, Interval, NoReach, Reach};
 
 /// Fewest footprints that tell anything.
 const LEAST_FOOTPRINTS: usize = 5;
@@ -26,12 +29,17 @@ struct Curve<'a> {
 
 /// Reach, knee, and the bandwidth if every read missed, for each order of chunks and for plain
 /// allocations, where random gathers of a fragment were measured in enough footprints. `groups` are those
-/// of one process, without spoiled rounds.
-pub fn rows(run_id: &str, run: &Run, groups: &[&Group]) -> Vec<Row> {
+/// of one process, without spoiled rounds, each with how many those were.
+pub fn rows(run_id: &str, run: &Run, groups: &[(&Group, u32)]) -> Vec<Row> {
     let mut curves: Vec<Curve<'_>> = Vec::new();
-    for group in groups {
-        for (arm, backing) in random_reads(group) {
-            add(&mut curves, run, group, (arm, backing));
+    for &(group, dropped_rounds) in groups {
+        // A cache's cliff is none of a TLB.
+        let is_memory = |(arm, _): &(&Arm, &str)| is_memory_case(&run.device, group, arm);
+        for (arm, backing) in random_reads(group).into_iter().filter(is_memory) {
+            let mut flags = group_flags::of_group(&run.device, group);
+            flags.extend(group_flags::of_arm(&run.device, group, arm));
+            flags.extend((dropped_rounds > 0).then_some(Flag::DroppedRounds));
+            add(&mut curves, group, (arm, backing), flags);
         }
     }
     curves.retain(|curve| curve.footprints.len() >= LEAST_FOOTPRINTS);
@@ -58,29 +66,37 @@ fn random_reads(group: &Group) -> Vec<(&Arm, &str)> {
     }
 }
 
+/// Adds what an arm tells to its curve. Rounds of a footprint that is known are more of the same; an arm
+/// of which no round is left tells nothing.
 fn add<'a>(
     curves: &mut Vec<Curve<'a>>,
-    run: &Run,
     group: &'a Group,
     (arm, backing): (&Arm, &'a str),
+    flags: BTreeSet<Flag>,
 ) {
     let Some(fragment_bytes) = group.fragment_bytes else { return };
+    let rates: Vec<f64> = sample::effective(arm).into_values().collect();
+    if rates.is_empty() {
+        return;
+    }
     let is_own =
-        |curve: &&mut Curve<'_>| curve.fragment_bytes == fragment_bytes && curve.backing == backing;
-    let rates = sample::effective(arm).into_values().collect();
-    let footprint = Footprint { bytes: group.footprint_bytes as f64, rates };
-    let flags = group_flags::of_group(&run.device, group);
-    match curves.iter_mut().find(is_own) {
-        Some(curve) => {
-            curve.footprints.push(footprint);
-            curve.flags.extend(flags);
-        }
-        None => curves.push(Curve { fragment_bytes, backing, footprints: vec![footprint], flags }),
+        |curve: &Curve<'_>| curve.fragment_bytes == fragment_bytes && curve.backing == backing;
+    let at = curves.iter().position(is_own).unwrap_or_else(|| {
+        let (footprints, flags) = (Vec::new(), BTreeSet::new());
+        curves.push(Curve { fragment_bytes, backing, footprints, flags });
+        curves.len() - 1
+    });
+    let curve = &mut curves[at];
+    curve.flags.extend(flags);
+    let bytes = group.footprint_bytes as f64;
+    match curve.footprints.iter_mut().find(|known| known.bytes == bytes) {
+        Some(known) => known.rates.extend(rates),
+        None => curve.footprints.push(Footprint { bytes, rates }),
     }
 }
 
 fn of_curve(run_id: &str, run: &Run, curve: &Curve<'_>) -> Vec<Row> {
-    let fragment = crate::record::size::exact(curve.fragment_bytes);
+    let fragment = size::exact(curve.fragment_bytes);
     let row = |metric: Metric| Row {
         case: format!(
             "scatter/kernel=gather_read/pattern=random/fragment={fragment}/backing={}",
@@ -94,16 +110,13 @@ fn of_curve(run_id: &str, run: &Run, curve: &Curve<'_>) -> Vec<Row> {
         verified: true,
         ..Row::of_run(run_id, run, Experiment::Scatter, metric)
     };
-    let longest = curve.footprints.iter().map(|one| one.bytes).fold(0.0, f64::max);
-    let Some(reach) = stats::reach(&curve.footprints) else {
-        let longest = crate::record::size::exact(longest as u64);
-        let reason = format!("no fall by a quarter was found in footprints up to {longest}");
-        return vec![Row {
-            status: Status::Skipped,
-            reason: Some(reason),
-            verified: false,
-            ..row(Metric::TlbReach)
-        }];
+    let reach = match stats::reach(&curve.footprints) {
+        Ok(reach) => reach,
+        Err(why) => {
+            let row = row(Metric::TlbReach);
+            let reason = Some(reason(why, &curve.footprints));
+            return vec![Row { status: Status::Skipped, reason, verified: false, ..row }];
+        }
     };
     let figure = |value: f64, interval: Option<Interval>| Figure {
         samples: Some(curve.footprints.len() as u64),
@@ -129,6 +142,19 @@ fn of_curve(run_id: &str, run: &Run, curve: &Curve<'_>) -> Vec<Row> {
             row
         })
         .into()
+}
+
+/// Why there is no reach. That of a flat curve says how far was looked: beyond it there may be one.
+fn reason(why: NoReach, footprints: &[Footprint]) -> String {
+    let longest = footprints.iter().map(|one| one.bytes).fold(0.0, f64::max);
+    let longest = size::exact(longest as u64);
+    match why {
+        NoReach::Flat => format!("no fall by a quarter was found in footprints up to {longest}"),
+        NoReach::Unclear => format!(
+            "it falls in footprints up to {longest}, but the model needs two within the knee and three \
+             beyond it"
+        ),
+    }
 }
 
 fn parameters(reach: &Reach) -> String {
@@ -196,7 +222,66 @@ mod tests {
     fn a_flat_curve_says_so_and_few_footprints_say_nothing() {
         let rows = found(&groups(&[4, 16, 32, 64, 72], 1000.0));
         assert_eq!((rows.len(), &rows[0].status), (1, &Status::Skipped));
-        assert!(rows[0].reason.as_ref().unwrap().contains("up to 72GiB"));
+        let reason = rows[0].reason.as_ref().unwrap();
+        assert!(reason.contains("no fall") && reason.contains("up to 72GiB"), "{reason}");
         assert!(found(&groups(&[4, 64, 80, 96], 64.0)).is_empty());
+    }
+
+    #[test]
+    fn a_fall_that_is_not_measured_far_enough_is_not_called_flat() {
+        let rows = found(&groups(&[4, 16, 32, 64, 80, 96], 64.0));
+        assert_eq!((rows.len(), &rows[0].status), (1, &Status::Skipped));
+        let reason = rows[0].reason.as_ref().unwrap();
+        assert!(reason.starts_with("it falls in footprints up to 96GiB"), "{reason}");
+    }
+
+    #[test]
+    fn a_footprint_that_was_measured_twice_counts_once() {
+        let mut twice = groups(&[4, 64, 80, 96, 96], 64.0);
+        twice[4].case.push_str("/payload=1GiB");
+        assert!(found(&twice).is_empty());
+    }
+
+    #[test]
+    fn cache_cases_are_left_out() {
+        let mut groups = groups(&[4, 16, 32, 64, 72, 80, 96, 120], 64.0);
+        for arm in groups[..2].iter_mut().flat_map(|group| &mut group.arms) {
+            arm.touched_bytes = 1 << 20;
+        }
+        let rows = found(&groups);
+        assert!(rows[0].parameters.contains("footprints_within=2"), "{}", rows[0].parameters);
+        assert!(rows.iter().all(|row| !row.flags.contains(&Flag::Cache)));
+    }
+
+    #[test]
+    fn each_order_of_chunks_has_a_reach_of_its_own() {
+        let groups = fixture::scatter_groups();
+        let rows = crate::summary::rows("r", &fixture::gpu_run(), &groups);
+        let missing: Vec<(&str, f64)> = rows
+            .iter()
+            .filter(|row| row.metric == Metric::MissBandwidth)
+            .map(|row| (row.backing.as_deref().unwrap(), row.figure.median.unwrap().round()))
+            .collect();
+        assert_eq!(missing, [("in_order", 400.0), ("shuffled.1", 200.0), ("reversed", 200.0)]);
+    }
+
+    #[test]
+    fn dropped_rounds_are_told_and_a_footprint_without_rounds_is_left_out() {
+        let mut groups = groups(&[4, 16, 32, 64, 72, 80, 96, 120], 64.0);
+        groups[7].round_throttle_reasons = vec![Some(0x40); 40];
+        groups[6].round_throttle_reasons = vec![Some(0x40)];
+        let rows = found(&groups);
+        assert_eq!(rows.len(), 3);
+        assert!(rows.iter().all(|row| row.parameters.contains("footprints_beyond=3")));
+        assert!(rows.iter().all(|row| row.flags.contains(&Flag::DroppedRounds)));
+    }
+
+    #[test]
+    fn a_curve_of_another_kind_is_flagged() {
+        let mut groups = groups(&[4, 16, 32, 64, 72, 80, 96, 120], 64.0);
+        let scattered = groups[6].arms.iter_mut().find(|arm| arm.name == "scattered").unwrap();
+        scattered.samples.ns.iter_mut().for_each(|ns| *ns *= 2);
+        let rows = found(&groups);
+        assert!(!rows.is_empty() && rows.iter().all(|row| row.flags.contains(&Flag::PoorFit)));
     }
 }

@@ -99,11 +99,11 @@ pub fn rows(run_id: &str, run: &Run, groups: &[Group]) -> Vec<Row> {
 
 /// What follows from several groups together. Those of several processes make rows together.
 fn of_curves(run_id: &str, run: &Run, kept: &[Kept<'_>]) -> Vec<Row> {
-    let mut processes: BTreeMap<u32, Vec<&Group>> = BTreeMap::new();
-    for (group, _) in kept {
-        processes.entry(group.process).or_default().push(group);
+    let mut processes: BTreeMap<u32, Vec<(&Group, u32)>> = BTreeMap::new();
+    for (group, dropped_rounds) in kept {
+        processes.entry(group.process).or_default().push((group, *dropped_rounds));
     }
-    let of = |groups: Vec<&Group>| reach::rows(run_id, run, &groups);
+    let of = |groups: Vec<(&Group, u32)>| reach::rows(run_id, run, &groups);
     let mut rows: Vec<Vec<Row>> = processes.into_values().map(of).collect();
     match rows.len() {
         0 => Vec::new(),
