@@ -56,7 +56,8 @@ fn latencies(rows: &[Row]) -> Grid {
         let (slower, call) = match row.metric {
             Metric::AllocLatency => (Some(Metric::AllocLatencyRatio), "allocate".to_owned()),
             Metric::FreeLatency => (Some(Metric::FreeLatencyRatio), "free".to_owned()),
-            Metric::MapTime => (None, clean(row.arm()?)),
+            // Ranges of scattered memory have a table of their own.
+            Metric::MapTime if row.experiment != Experiment::Scatter => (None, clean(row.arm()?)),
             _ => return None,
         };
         let alike = |other: &&Row| {

@@ -4,7 +4,7 @@ use super::case::Case;
 use super::grid::{Grid, told};
 use super::text::{bytes, clean, listed, or_dash, rate, ratio, with_interval};
 use crate::record::{Experiment, Order};
-use crate::summary::{Metric, Row};
+use crate::summary::{Flag, Metric, Row};
 
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -218,8 +218,10 @@ fn mappings(rows: &[Row]) -> Grid {
     let line = |row: &Row| {
         let number = |key: &str| row.parameter(key).and_then(|text| text.parse::<f64>().ok());
         let chunks = number("chunks");
+        // Chunks of another range that are used again were not made for this one.
+        let took = |key: &str| number(key).filter(|ns| *ns > 0.0);
         let each = |key: &str| {
-            or_dash(number(key).zip(chunks).map(|(ns, chunks)| ns / chunks / 1e3), |us| {
+            or_dash(took(key).zip(chunks).map(|(ns, chunks)| ns / chunks / 1e3), |us| {
                 format!("{us:.2}")
             })
         };
@@ -248,21 +250,9 @@ fn mappings(rows: &[Row]) -> Grid {
 }
 
 fn reach_told(rows: &[Row]) -> Option<String> {
-    let told: Vec<String> = curves(rows)
-        .filter_map(|row| {
-            let knee = beside(rows, row, Metric::TlbKnee)?.figure.median?;
-            let missing = beside(rows, row, Metric::MissBandwidth)?.figure.median?;
-            Some(format!(
-                "{} ({}) {} GiB, slower from {} GiB on, {} GB/s within and {} if every read missed",
-                backing(row),
-                row.fragment_bytes.map(bytes)?,
-                with_interval(row.figure.median, row.figure.ci(), gib),
-                gib(knee),
-                rate(within(row)?),
-                rate(missing)
-            ))
-        })
-        .collect();
+    let of = |row: &&Row| row.metric == Metric::TlbReach;
+    let told: Vec<String> =
+        rows.iter().filter(of).filter_map(|row| curve_told(rows, row)).collect();
     (!told.is_empty()).then(|| {
         format!(
             "Reach of the TLB, from random reads in footprints around it, by what lies under the \
@@ -270,6 +260,27 @@ fn reach_told(rows: &[Row]) -> Option<String> {
             told.join("; ")
         )
     })
+}
+
+/// What one curve tells: a reach, that it is doubtful, or why there is none.
+fn curve_told(rows: &[Row], row: &Row) -> Option<String> {
+    let what = format!("{} ({})", backing(row), row.fragment_bytes.map(bytes)?);
+    if row.figure.median.is_none() {
+        return Some(format!("{what} none, {}", clean(row.reason.as_deref()?)));
+    }
+    let knee = beside(rows, row, Metric::TlbKnee)?.figure.median?;
+    let missing = beside(rows, row, Metric::MissBandwidth)?.figure.median?;
+    let doubt = match row.flags.contains(&Flag::PoorFit) {
+        true => ", ambiguous: the curve is not that of the model",
+        false => "",
+    };
+    Some(format!(
+        "{what} {} GiB, slower from {} GiB on, {} GB/s within and {} if every read missed{doubt}",
+        with_interval(row.figure.median, row.figure.ci(), gib),
+        gib(knee),
+        rate(within(row)?),
+        rate(missing)
+    ))
 }
 
 /// Of the longest footprint that the orders of chunks were compared in, and of streams.
@@ -289,7 +300,7 @@ fn disorder_told(rows: &[Row]) -> Vec<String> {
         let fragment = case.first().fragment_bytes.map(bytes);
         let what = match &fragment {
             Some(fragment) => format!("{} reads of {fragment}", clean(&ratios[0].pattern_text())),
-            None => "a stream".to_owned(),
+            None => "streams".to_owned(),
         };
         Some(format!(
             "Physical memory in disorder: {what} in {} keep of the bandwidth with the same chunks in \

@@ -93,6 +93,46 @@ fn a_claimed_loss_is_counted_by_its_interval() {
     assert_eq!(said(rates), "in 0 of them, less in 3.");
 }
 
+fn scatter() -> Summary {
+    Summary::of(fixture::gpu_run(), &fixture::scatter_groups())
+}
+
+#[test]
+fn answer_of_scattered_memory() {
+    insta::assert_snapshot!(answer(&scatter()));
+}
+
+#[test]
+fn table_of_scattered_memory() {
+    insta::assert_snapshot!(table(&scatter()));
+}
+
+#[test]
+fn what_scattered_pages_cost_is_only_asked_where_it_was_not_measured() {
+    let asked = "of scattered physical pages";
+    assert!(answer(&gpu()).replace("\n  ", " ").contains(asked));
+    let both = [fixture::gpu_groups(), fixture::scatter_groups()].concat();
+    let both = answer(&Summary::of(fixture::gpu_run(), &both)).replace("\n  ", " ");
+    assert!(!both.contains(asked) && both.contains("what scattered physical pages cost follows"));
+}
+
+#[test]
+fn a_reach_that_is_none_or_in_doubt_is_told_as_such() {
+    let told = |groups: &[crate::record::Group]| {
+        answer(&Summary::of(fixture::gpu_run(), groups)).replace("\n  ", " ")
+    };
+    let mut groups = fixture::scatter_groups();
+    let within = groups[4..].to_vec();
+    assert!(!told(&within).contains("Reach of the TLB"), "four footprints tell nothing");
+    let short = told(&groups[3..]);
+    assert!(short.contains("in_order (128 B) none, it falls in footprints up to 80GiB"), "{short}");
+    for arm in groups[2].arms.iter_mut().filter(|arm| arm.name == "in_order") {
+        arm.samples.ns.iter_mut().for_each(|ns| *ns *= 2);
+    }
+    let doubtful = told(&groups);
+    assert_eq!(doubtful.matches("ambiguous: the curve is not").count(), 1, "{doubtful}");
+}
+
 #[test]
 fn page_of_both() {
     insta::assert_snapshot!(markdown(&[gpu(), host()]));
