@@ -1,19 +1,6 @@
 /* The gather by windows: each multiprocessor keeps to a part of the arena. */
 #include "sums.h"
 
-/* One entry of an index. Volatile, so that it is loaded where it is written: to save registers, the
- * assembler would put the loads of a later row behind those that wait for an earlier one. */
-static __device__ __forceinline__ uint32_t load_entry(const uint32_t *from) {
-    uint32_t entry;
-    asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(entry) : "l"(from));
-    return entry;
-}
-static __device__ __forceinline__ uint64_t load_entry(const uint64_t *from) {
-    uint64_t entry;
-    asm volatile("ld.global.nc.u64 %0, [%1];" : "=l"(entry) : "l"(from));
-    return entry;
-}
-
 /* Reads what lies in one window of the arena for each multiprocessor, so that the pages that it asks for
  * are few: run after run of the window's part of the index, whoever takes it first. Each warp takes runs
  * of rows, the next before it is done with one, and knows where its next rows lie while it waits for
@@ -34,7 +21,7 @@ template <typename Entry> struct windowed_reading {
 #pragma unroll
         for (int j = 0; j < depth; j++) {
             const uint64_t fragment = fb_fragment_of(min(unit + j * 32, last), task.unit_shift);
-            slots[j] = load_entry((const Entry *)task.index + fragment);
+            slots[j] = __ldg((const Entry *)task.index + fragment);
         }
     }
 

@@ -52,16 +52,81 @@ pub(super) struct PlannedArm<'a> {
     pub name: String,
     pub pattern: Refined<PatternName>,
     pub order: Option<Order>,
-    /// The range that it reads, where the group has several; none of the arena itself.
-    pub range: Option<Range<'a>>,
-    /// The same reads by another kernel or another way, where no closed form tells their checksum.
-    pub reference: Option<Access<'a>>,
+    /// What its checksum is held against, for reads.
+    pub reference: Reference<'a>,
     /// Touched bytes of the arena.
     pub arena_touched_bytes: u64,
     pub access: Access<'a>,
     pub launch: Launch<'a>,
     /// The checksum of one launch, for reads.
     pub expected: u64,
+}
+
+impl PlannedArm<'_> {
+    /// The order of the chunks under what it reads, where that is made of chunks.
+    pub fn backing(&self) -> Backing {
+        match &self.reference {
+            Reference::Range(range) => range.backing,
+            _ => Backing::InOrder,
+        }
+    }
+}
+
+/// What tells the checksum of an arm that reads.
+#[derive(Clone)]
+pub(super) enum Reference<'a> {
+    /// The layout's closed form, which the device evaluates.
+    ClosedForm,
+    /// The arena, where the range that the arm reads has its chunks in another order.
+    Range(Range<'a>),
+    /// The same reads by another kernel.
+    Launch(Access<'a>),
+}
+
+/// Arms so far.
+struct Arms<'g, 'a> {
+    ground: &'g Ground<'a>,
+    all: Vec<PlannedArm<'a>>,
+}
+
+/// The arm that was added last; none where the device has no such kernel.
+struct Added<'s, 'a>(Option<&'s mut PlannedArm<'a>>);
+
+impl<'a> Arms<'_, 'a> {
+    /// Adds an arm that the closed form tells the checksum of, where the device has its kernel.
+    fn push(
+        &mut self,
+        name: String,
+        pattern: Refined<PatternName>,
+        order: Option<Order>,
+        arena_touched_bytes: u64,
+        access: Access<'a>,
+    ) -> Result<Added<'_, 'a>, DeviceError> {
+        if access.entry().is_some_and(|entry| !self.ground.device.has(entry)) {
+            return Ok(Added(None));
+        }
+        let (launch, reference) = (access.launch()?, Reference::ClosedForm);
+        self.all.push(PlannedArm {
+            name,
+            pattern,
+            order,
+            reference,
+            arena_touched_bytes,
+            access,
+            launch,
+            expected: 0,
+        });
+        Ok(Added(self.all.last_mut()))
+    }
+}
+
+impl<'a> Added<'_, 'a> {
+    /// Has its checksum told by something else.
+    fn by(self, reference: Reference<'a>) {
+        if let Some(arm) = self.0 {
+            arm.reference = reference;
+        }
+    }
 }
 
 impl Buffers {
@@ -158,26 +223,7 @@ pub(super) fn plan_arms<'a>(
     let whole = payload_bytes(plan, fragments);
     let key = ground.data_key;
     let sums = buffers.sums.span();
-    let mut arms = Vec::new();
-    let mut push =
-        |range, name: String, pattern, order, arena_touched_bytes, access: Access<'a>| {
-            if access.entry().is_some_and(|entry| !ground.device.has(entry)) {
-                return Ok(());
-            }
-            let launch = access.launch()?;
-            arms.push(PlannedArm {
-                name,
-                pattern,
-                order,
-                range,
-                reference: None,
-                arena_touched_bytes,
-                access,
-                launch,
-                expected: 0,
-            });
-            Ok::<(), DeviceError>(())
-        };
+    let mut arms = Arms { ground, all: Vec::new() };
     let packed_arena = ground.arena.slice(0, bytes).ok_or_else(outside)?;
     // Of a gather that reads, the buffer is only staging.
     let payload = buffers.payload.slice(0, bytes);
@@ -195,31 +241,31 @@ pub(super) fn plan_arms<'a>(
         Variant::Default => base.to_owned(),
         variant => format!("{base}.{variant}"),
     };
-    let mut references = Vec::new();
     match plan.subject {
         Subject::Ceiling => {
             for movement in [Movement::Read, Movement::Write, Movement::Copy] {
                 let access = stream(movement)?;
-                push(None, movement.name().to_owned(), contiguous(), None, bytes, access)?;
+                arms.push(movement.name().to_owned(), contiguous(), None, bytes, access)?;
             }
             let access = Access::driver_copy(packed_arena, payload.ok_or_else(outside)?, key);
-            push(None, KernelName::DriverCopy.to_string(), contiguous(), None, bytes, access)?;
+            arms.push(KernelName::DriverCopy.to_string(), contiguous(), None, bytes, access)?;
         }
         Subject::Variants(movement) if !movement.has_layout() => {
             for variant in variants(plan.subject) {
                 let access = stream(movement)?.by(variant);
-                push(None, arm_name(movement.name(), variant), contiguous(), None, bytes, access)?;
+                arms.push(arm_name(movement.name(), variant), contiguous(), None, bytes, access)?;
             }
         }
         Subject::Backings(movement) => {
             let ranges = ground.ranges.iter().copied().map(Some);
             for range in std::iter::once(None).chain(ranges) {
+                let reference = || range.map_or(Reference::ClosedForm, Reference::Range);
                 let backing = range.map_or(Backing::InOrder, |range| range.backing).to_string();
                 let home = range.map_or(ground.arena, |range| range.span);
                 let Some(fragments) = fragments else {
                     let source = home.slice(0, bytes).ok_or_else(outside)?;
                     let access = Access::read(source, sums, key);
-                    push(range, backing, contiguous(), None, bytes, access)?;
+                    arms.push(backing, contiguous(), None, bytes, access)?.by(reference());
                     continue;
                 };
                 for order in plan.orders() {
@@ -235,7 +281,8 @@ pub(super) fn plan_arms<'a>(
                         order => format!("{backing}.{order}"),
                     };
                     let pattern = plan.scene.pattern();
-                    push(range, name, pattern, Some(order.clone()), touched_bytes, access)?;
+                    let order = Some(order.clone());
+                    arms.push(name, pattern, order, touched_bytes, access)?.by(reference());
                 }
             }
         }
@@ -256,7 +303,7 @@ pub(super) fn plan_arms<'a>(
                 let directory = buffers.directory(&order);
                 let access = fragments.access(movement, &order, directory, ends, key)?;
                 let pattern = plan.scene.pattern();
-                push(None, name.to_owned(), pattern, Some(order), touched_bytes, access)?;
+                arms.push(name.to_owned(), pattern, Some(order), touched_bytes, access)?;
             }
         }
         Subject::Mitigations => {
@@ -270,21 +317,15 @@ pub(super) fn plan_arms<'a>(
                 let directory = buffers.directory(order);
                 let access = fragments.access(gather, order, directory, ends, key)?;
                 let pattern = if packed { contiguous() } else { plan.scene.pattern() };
-                push(None, order.to_string(), pattern, Some(order.clone()), touched, access)?;
+                arms.push(order.to_string(), pattern, Some(order.clone()), touched, access)?;
             }
             let Some(mitigations) = &buffers.mitigations else { return Err(outside()) };
             let order = WindowBuffers::ORDER;
             if let Some((fragments, directory)) = &mitigations.in_reach {
                 let access = fragments.access(gather, &order, Some(directory), ends, key)?;
                 let pattern = plan.scene.pattern();
-                push(
-                    None,
-                    IN_REACH.to_owned(),
-                    pattern,
-                    Some(order.clone()),
-                    touched_bytes,
-                    access,
-                )?;
+                let order = Some(order.clone());
+                arms.push(IN_REACH.to_owned(), pattern, order, touched_bytes, access)?;
             }
             let Fragments::Uniform(layout) = fragments else { return Err(outside()) };
             for (name, windows) in &mitigations.windows {
@@ -296,9 +337,9 @@ pub(super) fn plan_arms<'a>(
                 let access = of(Some(windows.table()))?.by(Variant::Windows);
                 let pattern = plan.scene.pattern();
                 let order = Some(order.clone());
-                push(None, name.clone(), pattern, order, touched_bytes, access)?;
                 // The default kernel, which is verified itself, through the same index.
-                references.push((name, of(None)?));
+                let reference = Reference::Launch(of(None)?);
+                arms.push(name.clone(), pattern, order, touched_bytes, access)?.by(reference);
             }
         }
         Subject::Compaction => {
@@ -315,18 +356,18 @@ pub(super) fn plan_arms<'a>(
                 let access = fragments.access(gather, &order, directory, reading, key)?;
                 let is_packed = order == Order::Packed;
                 let pattern = if is_packed { contiguous() } else { plan.scene.pattern() };
-                push(None, order.to_string(), pattern, Some(order), touched, access)?;
+                arms.push(order.to_string(), pattern, Some(order), touched, access)?;
             }
             let directory = buffers.directory(&scattered);
             let copy = Movement::GatherCopy;
             let access = fragments.access(copy, &scattered, directory, copying, key)?;
             let (pattern, order) = (plan.scene.pattern(), Some(scattered));
-            push(None, COMPACTION.to_owned(), pattern, order, touched_bytes, access)?;
+            arms.push(COMPACTION.to_owned(), pattern, order, touched_bytes, access)?;
         }
         Subject::Layout(movement) | Subject::Variants(movement) => {
             let fragments = fragments.ok_or_else(outside)?;
             if let Subject::Layout(_) = plan.subject {
-                push(None, "stream".to_owned(), contiguous(), None, bytes, stream(movement)?)?;
+                arms.push("stream".to_owned(), contiguous(), None, bytes, stream(movement)?)?;
             }
             for order in plan.orders() {
                 let packed = *order == Order::Packed;
@@ -349,15 +390,10 @@ pub(super) fn plan_arms<'a>(
                         access = access.by(variant);
                     }
                     let name = arm_name(order.as_str(), variant);
-                    push(None, name, pattern.clone(), Some(order.clone()), touched, access)?;
+                    arms.push(name, pattern.clone(), Some(order.clone()), touched, access)?;
                 }
             }
         }
     }
-    for (name, reference) in references {
-        if let Some(arm) = arms.iter_mut().find(|arm| arm.name == *name) {
-            arm.reference = Some(reference);
-        }
-    }
-    Ok(arms)
+    Ok(arms.all)
 }

@@ -5,8 +5,7 @@ use std::time::Instant;
 use serde_json::Map;
 
 use super::Plan;
-use super::arms::{Buffers, Ground, PlannedArm, payload_bytes, plan_arms};
-use super::backing::Backing;
+use super::arms::{Buffers, Ground, PlannedArm, Reference, payload_bytes, plan_arms};
 use super::fragments::{Directory, Ends, Fragments};
 use super::translated::{checksum_of_layout, checksum_of_stream};
 use crate::device::{DeviceError, Launch, Movement, Span};
@@ -250,11 +249,11 @@ impl Checks<'_> {
         buffers: &Buffers,
     ) -> Result<u64, DeviceError> {
         let Self { ground, verifier, .. } = *self;
-        if let Some(reference) = &arm.reference {
-            let launch = reference.launch()?;
-            return verifier.found_checksum(reference, &launch);
-        }
-        let Some(range) = &arm.range else { return verifier.expected_checksum(&arm.access) };
+        let range = match &arm.reference {
+            Reference::ClosedForm => return verifier.expected_checksum(&arm.access),
+            Reference::Launch(other) => return verifier.found_checksum(other, &other.launch()?),
+            Reference::Range(range) => range,
+        };
         let directory = arm.order.as_ref().and_then(|order| buffers.directory(order));
         match (fragments, directory, &arm.order) {
             (
@@ -378,28 +377,26 @@ fn record(
         group.status = Status::Failed;
         group.reason = Some("no sample is left: the hold gave up in every round".to_owned());
     }
-    group.arms =
-        arms.iter()
-            .zip(measured.samples)
-            .map(|(arm, samples)| {
-                let traffic = arm.access.traffic();
-                // The arena is one end of every access, the payload the other.
-                let other_end = traffic.read_bytes.min(traffic.written_bytes);
-                Arm {
-                    name: arm.name.clone(),
-                    kernel: arm.access.kernel(),
-                    pattern: arm.pattern.clone(),
-                    order: arm.order.clone(),
-                    backing: plan.chunked.as_ref().map(|_| {
-                        arm.range.map_or(Backing::InOrder, |range| range.backing).to_string()
-                    }),
-                    read_bytes: traffic.read_bytes,
-                    written_bytes: traffic.written_bytes,
-                    index_bytes: traffic.index_bytes,
-                    touched_bytes: arm.arena_touched_bytes + other_end,
-                    samples,
-                    extra: Map::new(),
-                }
-            })
-            .collect();
+    group.arms = arms
+        .iter()
+        .zip(measured.samples)
+        .map(|(arm, samples)| {
+            let traffic = arm.access.traffic();
+            // The arena is one end of every access, the payload the other.
+            let other_end = traffic.read_bytes.min(traffic.written_bytes);
+            Arm {
+                name: arm.name.clone(),
+                kernel: arm.access.kernel(),
+                pattern: arm.pattern.clone(),
+                order: arm.order.clone(),
+                backing: plan.chunked.as_ref().map(|_| arm.backing().to_string()),
+                read_bytes: traffic.read_bytes,
+                written_bytes: traffic.written_bytes,
+                index_bytes: traffic.index_bytes,
+                touched_bytes: arm.arena_touched_bytes + other_end,
+                samples,
+                extra: Map::new(),
+            }
+        })
+        .collect();
 }

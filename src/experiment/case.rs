@@ -4,7 +4,7 @@ use super::allocation::{AllocationPlan, Allocator, Factor, Freed, Study, samples
 use super::cases::Case;
 use super::heaps::occupancy_percent;
 use super::plan::{Plan, Subject};
-use super::scatter::{backings, compaction, mitigations};
+use super::scatter::over_chunks;
 use super::scene::{Heap, Part, Scene, Staged};
 use super::suite::{Suite, default_payload, plan};
 use crate::device::{Chunk, DeviceAllocator, Movement};
@@ -30,27 +30,17 @@ pub fn parse_case(text: &str, suite: Suite, kind: &DeviceKind) -> Result<Case, S
     let mut keys = Keys::read(parts).map_err(wrong)?;
     match Experiment::from(experiment.to_owned()) {
         Experiment::Bandwidth | Experiment::Scatter => {
-            let plan = match experiment {
-                "scatter" => scattered(&mut keys, suite, kind),
-                _ => bandwidth(&mut keys, suite, kind),
-            };
-            let plan = plan.map_err(wrong)?;
+            let plan = kernels(&mut keys, suite, kind).map_err(wrong)?;
             if *kind == DeviceKind::Host && plan.heap().is_some_and(|heap| heap.is_on_device()) {
                 return Err(wrong(
                     "the host has no allocator of its own: take a policy".to_owned(),
                 ));
             }
-            let is_scatter = plan.experiment == Experiment::Scatter;
-            if matches!(
-                plan.subject,
-                Subject::Backings(_) | Subject::Mitigations | Subject::Compaction
-            ) && !is_scatter
-            {
-                return Err(wrong(
-                    "that kernel is of another experiment: write scatter/kernel=…, of backings with \
-                     /chunk=2MiB behind the footprint"
-                        .to_owned(),
-                ));
+            if plan.experiment.as_str() != experiment {
+                let (kernel, own) = (plan.subject.kernel(), &plan.experiment);
+                return Err(wrong(format!(
+                    "kernel={kernel} is of another experiment: write {own}/…"
+                )));
             }
             keys.end().map_err(wrong)?;
             Ok(Case::Bandwidth(Box::new(plan)))
@@ -141,8 +131,8 @@ fn allocation(
     Ok(AllocationPlan { study, allocator, memory })
 }
 
-/// A case of the bandwidth.
-fn bandwidth(keys: &mut Keys<'_>, suite: Suite, kind: &DeviceKind) -> Result<Plan, String> {
+/// A case of kernels over memory.
+fn kernels(keys: &mut Keys<'_>, suite: Suite, kind: &DeviceKind) -> Result<Plan, String> {
     let kernel = keys.text("kernel")?;
     let subject = Subject::named(&Refined::<KernelName>::parse(kernel))
         .ok_or_else(|| unknown_kernel(kernel))?;
@@ -152,38 +142,31 @@ fn bandwidth(keys: &mut Keys<'_>, suite: Suite, kind: &DeviceKind) -> Result<Pla
         PatternName::Preset => (preset(subject, &pattern, keys)?, false),
         _ => uniform(suite, kind, subject, &pattern, keys)?,
     };
-    Ok(plan(suite, kind, subject, scene, names_payload))
+    let plan = plan(suite, kind, subject, scene, names_payload);
+    let is_on_host = *kind == DeviceKind::Host;
+    match (subject, &plan.scene) {
+        (Subject::Mitigations | Subject::Backings(_), _) if is_on_host => {
+            Err(format!("kernel={kernel} is about a GPU's TLB, and the host is none"))
+        }
+        (Subject::Mitigations, Scene::Uniform(spec)) if spec.unit_bytes() < UNIT_BYTES => {
+            Err(format!("kernel={kernel} takes fragments of 16 B or more"))
+        }
+        (Subject::Backings(_), Scene::Uniform(spec)) if spec.offset_bytes > 0 => {
+            Err(format!("kernel={kernel} takes fragments without an offset"))
+        }
+        (Subject::Backings(_), _) => Ok(over_chunks(plan, suite, chunk_bytes(keys)?)),
+        _ => Ok(plan),
+    }
 }
 
-/// A case of physical memory in disorder.
-fn scattered(keys: &mut Keys<'_>, suite: Suite, kind: &DeviceKind) -> Result<Plan, String> {
-    let plan = bandwidth(keys, suite, kind)?;
-    if let (Subject::Compaction, Scene::Uniform(spec)) = (plan.subject, &plan.scene) {
-        return Ok(compaction(suite, kind, *spec, plan.names_payload));
-    }
-    if *kind == DeviceKind::Host {
-        return Err("the order of physical chunks is a GPU's, and the host is none".to_owned());
-    }
-    if let (Subject::Mitigations, Scene::Uniform(spec)) = (plan.subject, &plan.scene) {
-        if spec.unit_bytes() < UNIT_BYTES {
-            return Err("it is measured over fragments of 16 B or more".to_owned());
+/// How long physical chunks are.
+fn chunk_bytes(keys: &mut Keys<'_>) -> Result<u64, String> {
+    let chunk_bytes = keys.needed_bytes("chunk")?;
+    match Chunk::of(chunk_bytes) {
+        Some(_) => Ok(chunk_bytes),
+        None => {
+            Err(format!("chunk={}: a power of two from 2MiB to 1GiB", size::exact(chunk_bytes)))
         }
-        return Ok(mitigations(suite, kind, *spec, plan.names_payload));
-    }
-    let chunk = keys.text("chunk")?;
-    let chunk_bytes = size::parse(chunk).map_err(|error| format!("chunk={chunk}: {error}"))?;
-    if Chunk::of(chunk_bytes).is_none() {
-        return Err(format!("chunk={chunk}: a power of two from 2MiB to 1GiB"));
-    }
-    match (plan.subject, &plan.scene) {
-        (Subject::Backings(movement), Scene::Uniform(spec)) if spec.offset_bytes == 0 => {
-            let what = (*spec, chunk_bytes);
-            Ok(backings(suite, kind, movement, what, plan.names_payload))
-        }
-        _ => Err("it is kernel=gather_read.backings, read.backings, gather_read.mitigations or \
-                 gather_copy.compaction, over \
-                  fragments of one length without an offset"
-            .to_owned()),
     }
 }
 

@@ -54,6 +54,16 @@ impl Subject {
         }
     }
 
+    /// The experiment that it belongs to.
+    pub fn experiment(self) -> Experiment {
+        match self {
+            Subject::Backings(_) | Subject::Mitigations | Subject::Compaction => {
+                Experiment::Scatter
+            }
+            _ => Experiment::Bandwidth,
+        }
+    }
+
     /// The kernel under test; none of ceilings.
     pub fn movement(self) -> Option<Movement> {
         match self {

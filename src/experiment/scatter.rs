@@ -7,7 +7,7 @@ use super::scene::Scene;
 use super::suite::{Suite, default_payload, plan};
 use crate::device::Movement;
 use crate::layout::{Pattern, Spec, UNIT_BYTES};
-use crate::record::{DeviceKind, Experiment};
+use crate::record::DeviceKind;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -66,108 +66,20 @@ pub(super) fn chunked(suite: Suite, chunk_bytes: u64) -> Chunked {
     Chunked { chunk_bytes, backings: [BACKINGS, runs].concat() }
 }
 
-/// One kernel over the same chunks in several orders.
-pub(super) fn backings(
-    suite: Suite,
-    kind: &DeviceKind,
-    movement: Movement,
-    (spec, chunk_bytes): (Spec, u64),
-    names_payload: bool,
-) -> Plan {
-    let subject = Subject::Backings(movement);
-    Plan {
-        experiment: Experiment::Scatter,
-        chunked: Some(chunked(suite, chunk_bytes)),
-        ..plan(suite, kind, subject, Scene::Uniform(spec), names_payload)
-    }
+/// The plan over chunks of this length, in the orders that a suite compares.
+pub(super) fn over_chunks(plan: Plan, suite: Suite, chunk_bytes: u64) -> Plan {
+    Plan { chunked: Some(chunked(suite, chunk_bytes)), ..plan }
 }
 
-/// What is done against misses of the TLB, beside each other.
-pub(super) fn mitigations(
-    suite: Suite,
-    kind: &DeviceKind,
-    spec: Spec,
-    names_payload: bool,
-) -> Plan {
-    Plan {
-        experiment: Experiment::Scatter,
-        ..plan(suite, kind, Subject::Mitigations, Scene::Uniform(spec), names_payload)
-    }
-}
-
-/// A defragmenting copy, and what it gains.
-pub(super) fn compaction(suite: Suite, kind: &DeviceKind, spec: Spec, names_payload: bool) -> Plan {
-    Plan {
-        experiment: Experiment::Scatter,
-        ..plan(suite, kind, Subject::Compaction, Scene::Uniform(spec), names_payload)
-    }
-}
-
-/// The cases of a suite. Mapping a hundred GiB in chunks takes many seconds, which `quick` has not.
+/// The cases of a suite, those over plain memory first. Mapping a hundred GiB in chunks takes many
+/// seconds, which `quick` has not.
 pub(super) fn plans(suite: Suite, kind: &DeviceKind) -> Vec<Plan> {
     if *kind == DeviceKind::Host || suite < Suite::Full {
         return Vec::new();
     }
-    let of = |movement: Movement, pattern, fragment_bytes, footprint_bytes| {
-        let spec =
-            Spec { pattern, fragment_bytes, offset_bytes: 0, footprint_bytes, payload_bytes: 0 };
-        let subject = Subject::Backings(movement);
-        let payload_bytes = default_payload(suite, kind, subject, spec);
-        backings(suite, kind, movement, (Spec { payload_bytes, ..spec }, CHUNK_BYTES), false)
-    };
-    let random = |fragment: u64, footprint: u64| {
-        of(Movement::GatherRead, Pattern::Random, fragment, footprint)
-    };
-    let footprints = if suite == Suite::Exhaustive { FOOTPRINTS } else { FEW_FOOTPRINTS };
-    let mut all: Vec<Plan> = footprints.iter().map(|&bytes| random(FRAGMENT, bytes)).collect();
-    for footprint in [120 * GIB, 32 * GIB] {
-        let fragments: &[u64] = match suite {
-            Suite::Exhaustive => &[32, 64, 256, 512, 1024, 4096],
-            _ if footprint > 64 * GIB => &[512],
-            _ => &[],
-        };
-        all.extend(fragments.iter().map(|&fragment| random(fragment, footprint)));
-    }
-    let blocked = Pattern::Shuffled { window_bytes: Some(2 * GIB) };
-    all.push(of(Movement::GatherRead, blocked, FRAGMENT, 120 * GIB));
-    all.push(of(Movement::Read, Pattern::Contiguous, UNIT_BYTES, 16 * GIB));
-    if suite == Suite::Exhaustive {
-        all.push(of(Movement::Read, Pattern::Contiguous, UNIT_BYTES, 120 * GIB));
-    }
-    all.sort_by_key(|plan| std::cmp::Reverse(plan.scene.footprint_bytes()));
-    // Before the chunks: a plain arena goes on as it is.
-    let mut first: Vec<Plan> = Vec::new();
-    let footprints: &[u64] = match suite {
-        Suite::Exhaustive => &[130 * GIB, 120 * GIB],
-        _ => &[120 * GIB],
-    };
-    for &footprint in footprints {
-        let fragments: &[u64] =
-            if suite == Suite::Exhaustive { &[32, 64, 128, 256, 512] } else { &[FRAGMENT] };
-        for &fragment_bytes in fragments {
-            let subject = Subject::Mitigations;
-            let spec = Spec {
-                pattern: Pattern::Random,
-                fragment_bytes,
-                offset_bytes: 0,
-                footprint_bytes: footprint,
-                payload_bytes: 0,
-            };
-            let payload_bytes = default_payload(suite, kind, subject, spec);
-            first.push(mitigations(suite, kind, Spec { payload_bytes, ..spec }, false));
-        }
-    }
-    let fragments: &[u64] = match suite {
-        Suite::Exhaustive => &[32, 64, 128, 256, 512, 4096, 65536],
-        _ => &[64, 128, 512],
-    };
-    let footprints: &[u64] = match suite {
-        Suite::Exhaustive => &[120 * GIB, 64 * GIB, 2 * GIB],
-        _ => &[120 * GIB],
-    };
-    for &footprint_bytes in footprints {
-        for &fragment_bytes in fragments {
-            let pattern = Pattern::SHUFFLED;
+    let is_whole = suite == Suite::Exhaustive;
+    let asked = |subject: Subject, pattern, fragments: &[u64], footprints: &[u64]| {
+        let of = |fragment_bytes: u64, footprint_bytes: u64| {
             let spec = Spec {
                 pattern,
                 fragment_bytes,
@@ -175,12 +87,59 @@ pub(super) fn plans(suite: Suite, kind: &DeviceKind) -> Vec<Plan> {
                 footprint_bytes,
                 payload_bytes: 0,
             };
-            let payload_bytes = default_payload(suite, kind, Subject::Compaction, spec);
-            first.push(compaction(suite, kind, Spec { payload_bytes, ..spec }, false));
-        }
-    }
-    first.extend(all);
-    first
+            let payload_bytes = default_payload(suite, kind, subject, spec);
+            plan(suite, kind, subject, Scene::Uniform(Spec { payload_bytes, ..spec }), false)
+        };
+        let each = |&footprint: &u64| {
+            fragments.iter().map(|&fragment| of(fragment, footprint)).collect::<Vec<Plan>>()
+        };
+        footprints.iter().flat_map(each).collect::<Vec<Plan>>()
+    };
+    let (gather, stream) =
+        (Subject::Backings(Movement::GatherRead), Subject::Backings(Movement::Read));
+    let blocked = Pattern::Shuffled { window_bytes: Some(2 * GIB) };
+    const LONG: u64 = 120 * GIB;
+    let (plain, chunks) = match is_whole {
+        true => (
+            [
+                asked(
+                    Subject::Mitigations,
+                    Pattern::Random,
+                    &[32, 64, FRAGMENT, 256, 512],
+                    &[130 * GIB, LONG],
+                ),
+                asked(
+                    Subject::Compaction,
+                    Pattern::SHUFFLED,
+                    &[32, 64, FRAGMENT, 256, 512, 4096, 65536],
+                    &[LONG, 64 * GIB, 2 * GIB],
+                ),
+            ],
+            [
+                asked(gather, Pattern::Random, &[FRAGMENT], FOOTPRINTS),
+                asked(gather, Pattern::Random, &[32, 64, 256, 512, 1024, 4096], &[LONG, 32 * GIB]),
+                asked(gather, blocked, &[FRAGMENT], &[LONG]),
+                asked(stream, Pattern::Contiguous, &[UNIT_BYTES], &[LONG, 16 * GIB]),
+            ],
+        ),
+        false => (
+            [
+                asked(Subject::Mitigations, Pattern::Random, &[FRAGMENT], &[LONG]),
+                asked(Subject::Compaction, Pattern::SHUFFLED, &[64, FRAGMENT, 512], &[LONG]),
+            ],
+            [
+                asked(gather, Pattern::Random, &[FRAGMENT], FEW_FOOTPRINTS),
+                asked(gather, Pattern::Random, &[512], &[LONG]),
+                asked(gather, blocked, &[FRAGMENT], &[LONG]),
+                asked(stream, Pattern::Contiguous, &[UNIT_BYTES], &[16 * GIB]),
+            ],
+        ),
+    };
+    let mut chunks: Vec<Plan> = chunks.into_iter().flatten().collect();
+    // The longest makes the ranges that all others use.
+    chunks.sort_by_key(|plan| std::cmp::Reverse(plan.scene.footprint_bytes()));
+    let chunks = chunks.into_iter().map(|plan| over_chunks(plan, suite, CHUNK_BYTES));
+    plain.into_iter().flatten().chain(chunks).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::plan::{Plan, Subject};
 use super::scene::Scene;
 use crate::device::Movement;
 use crate::layout::{Pattern, Spec, UNIT_BYTES};
-use crate::record::{DeviceKind, Experiment};
+use crate::record::DeviceKind;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -311,7 +311,7 @@ pub(super) fn plan(
     let definition = definition(suite, kind);
     let Definition { target_half_width_ppm, fewest_rounds, rounds_ms, .. } = definition;
     Plan {
-        experiment: Experiment::Bandwidth,
+        experiment: subject.experiment(),
         subject,
         scene,
         chunked: None,

@@ -41,6 +41,11 @@ fn backing(row: &Row) -> String {
     clean(row.backing.as_deref().unwrap_or_default())
 }
 
+/// What a row tells; a dash where there is none.
+fn figure(row: Option<&Row>, write: fn(f64) -> String) -> String {
+    with_interval(row.and_then(|row| row.figure.median), row.and_then(|row| row.figure.ci()), write)
+}
+
 /// The row of another metric of the same curve.
 fn beside<'a>(rows: &'a [Row], row: &Row, metric: Metric) -> Option<&'a Row> {
     rows.iter()
@@ -66,11 +71,7 @@ fn reaches(rows: &[Row]) -> Grid {
             backing(row),
             row.fragment_bytes.map(bytes).unwrap_or_default(),
             with_interval(row.figure.median, row.figure.ci(), gib),
-            with_interval(
-                knee.and_then(|row| row.figure.median),
-                knee.and_then(|row| row.figure.ci()),
-                gib,
-            ),
+            figure(knee, gib),
             or_dash(within(row), rate),
             or_dash(missing.and_then(|row| row.figure.median), rate),
             points("footprints_within"),
@@ -105,14 +106,7 @@ fn mitigations(rows: &[Row]) -> Grid {
     for case in groups(rows, Metric::MitigationRatio) {
         for row in case.of_metric(Metric::EffectiveBandwidth) {
             let arm = row.arm().unwrap_or_default();
-            let against = |metric| {
-                let row = case.row(metric, arm);
-                with_interval(
-                    row.and_then(|row| row.figure.median),
-                    row.and_then(|row| row.figure.ci()),
-                    ratio,
-                )
-            };
+            let against = |metric| figure(case.row(metric, arm), ratio);
             body.push(vec![
                 clean(arm),
                 case.first().footprint_bytes.map(bytes).unwrap_or_default(),
@@ -138,27 +132,19 @@ fn mitigations(rows: &[Row]) -> Grid {
 
 /// One line for each group that copies fragments together.
 fn compactions(rows: &[Row]) -> Grid {
-    let line = |row: &Row| {
-        let case = row.group_case();
-        let of = |arm: &str| {
-            let name = format!("{case}/arm={arm}");
-            let is_own = |other: &&Row| {
-                other.metric == Metric::EffectiveBandwidth
-                    && other.case == name
-                    && other.run == row.run
-            };
-            or_dash(rows.iter().find(is_own).and_then(|row| row.figure.median), rate)
-        };
-        vec![
+    let line = |case: &Case<'_>| {
+        let row = case.ratio(Metric::BreakEvenPasses)?;
+        let of = |arm: &str| or_dash(case.rate(arm), rate);
+        Some(vec![
             clean(&row.pattern_text()),
             row.footprint_bytes.map(bytes).unwrap_or_default(),
             row.fragment_bytes.map(bytes).unwrap_or_default(),
             of("scattered"),
             of("packed"),
             of("compaction"),
-            with_interval(row.figure.median, row.figure.ci(), |passes| format!("{passes:.2}")),
+            figure(Some(row), |passes| format!("{passes:.2}")),
             told(&row.flags),
-        ]
+        ])
     };
     let head = vec![
         "fragments",
@@ -170,8 +156,7 @@ fn compactions(rows: &[Row]) -> Grid {
         "passes until it has paid [95 %]",
         "flags",
     ];
-    let of = |row: &&Row| row.metric == Metric::BreakEvenPasses;
-    Grid { head, texts: 1, body: rows.iter().filter(of).map(line).collect() }
+    Grid { head, texts: 1, body: Case::all(rows).iter().filter_map(line).collect() }
 }
 
 /// One line for each order of chunks of each group.
@@ -190,11 +175,7 @@ fn backings(rows: &[Row]) -> Grid {
                 case.first().footprint_bytes.map(bytes).unwrap_or_default(),
                 row.fragment_bytes.map(bytes).unwrap_or_default(),
                 with_interval(row.figure.median, row.figure.ci(), rate),
-                with_interval(
-                    against.and_then(|row| row.figure.median),
-                    against.and_then(|row| row.figure.ci()),
-                    ratio,
-                ),
+                figure(against, ratio),
                 told(&row.flags),
             ]);
         }

@@ -4,7 +4,7 @@ use super::*;
 use crate::device::Device;
 use crate::device::scripted::{Scripted, at_rate};
 use crate::experiment::arena::Arena;
-use crate::experiment::arms::{Buffers, Ground, plan_arms};
+use crate::experiment::arms::{Buffers, Ground, Reference, plan_arms};
 use crate::experiment::fragments::Fragments;
 use crate::experiment::heap_cache::HeapCache;
 use crate::experiment::tlb::{duels, tlb_groups};
@@ -86,7 +86,7 @@ fn planned(device: &Scripted, plan: &Plan) -> Vec<(String, String)> {
     let arms = plan_arms(&ground, plan, Some(&fragments), 1, &buffers).unwrap();
     arms.iter()
         .map(|arm| {
-            let is_known = arm.range.is_none() && arm.reference.is_none();
+            let is_known = matches!(arm.reference, Reference::ClosedForm);
             let needs_none = matches!(
                 arm.name.as_str(),
                 "packed" | "sorted" | "scattered" | "in_reach" | "in_order" | "in_order.sorted"
@@ -169,12 +169,12 @@ fn wrong_cases_are_told_what_would_work() {
     says(&backings, cuda, "it has no chunk=");
     says(&format!("{backings}/chunk=3MiB"), cuda, "from 2MiB to 1GiB");
     says(&format!("{backings}/chunk=2MiB"), &DeviceKind::Host, "the host is none");
-    says(&format!("scatter/kernel=gather_read/{random}/chunk=2MiB"), cuda, "gather_read.backings");
+    says(&format!("scatter/kernel=gather_read/{random}"), cuda, "write bandwidth/");
     let offset = "scatter/kernel=gather_read.backings/pattern=random.offset_64B/fragment=128B/footprint=4GiB/chunk=2MiB";
     says(offset, cuda, "without an offset");
     let narrow = "scatter/kernel=gather_read.mitigations/pattern=random/fragment=8B/footprint=4GiB";
     says(narrow, cuda, "16 B or more");
-    says(&format!("bandwidth/kernel=gather_read.mitigations/{random}"), cuda, "another experiment");
+    says(&format!("bandwidth/kernel=gather_read.mitigations/{random}"), cuda, "write scatter/");
 }
 
 #[test]

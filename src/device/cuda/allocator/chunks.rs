@@ -10,7 +10,6 @@ use crate::device::memory::Release;
 use crate::device::physical::check_order;
 use crate::device::{Buffer, MapTimes, Mapped, Physical};
 use crate::policy::Region;
-use crate::record::size;
 
 /// Who asks, where there is no virtual memory management.
 const NAME: &str = "vmm";
@@ -26,16 +25,7 @@ pub(in super::super) struct Chunks {
 impl Chunks {
     pub fn create(ordinal: u32, chunk_bytes: u64, count: u32) -> Result<Chunks, DeviceError> {
         let memory = VirtualMemory::create(NAME, ordinal)?;
-        let granule_bytes = memory.granule_bytes();
-        if chunk_bytes == 0 || !chunk_bytes.is_multiple_of(granule_bytes) {
-            let why = format!(
-                "chunks of {} are not whole granules of the driver, which are {}; choose chunks of \
-                 a multiple of that",
-                size::exact(chunk_bytes),
-                size::exact(granule_bytes)
-            );
-            return Err(DeviceError::NoAllocator { allocator: NAME, why });
-        }
+        memory.check_granules(NAME, "chunks", chunk_bytes)?;
         let memory = Rc::new(memory);
         let mut chunks = Chunks { memory, chunk_bytes, handles: Vec::new(), create_ns: Vec::new() };
         for _ in 0..count {

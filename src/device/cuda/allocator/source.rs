@@ -6,7 +6,6 @@ use super::home::Failure;
 use super::ranges::{Kind, Ranges, pieces};
 use super::virtual_memory::{Handle, VirtualMemory};
 use crate::policy::{Region, Source, SourceError};
-use crate::record::size;
 
 /// Who asks, where there is no virtual memory management.
 const NAME: &str = "vmm";
@@ -38,15 +37,7 @@ impl VmmSource {
     ) -> Result<VmmSource, DeviceError> {
         let memory = VirtualMemory::create(NAME, ordinal)?;
         let granule_bytes = memory.granule_bytes();
-        if piece_bytes == 0 || !piece_bytes.is_multiple_of(granule_bytes) {
-            let why = format!(
-                "pieces of {} are not whole granules of the driver, which are {}; choose pieces of \
-                 a multiple of that",
-                size::exact(piece_bytes),
-                size::exact(granule_bytes)
-            );
-            return Err(DeviceError::NoAllocator { allocator: NAME, why });
-        }
+        memory.check_granules(NAME, "pieces", piece_bytes)?;
         let (_, device_bytes) = memory.memory_bytes().map_err(Failure::device_error)?;
         Ok(VmmSource { memory, piece_bytes, device_bytes, ranges: Ranges::new(granule_bytes) })
     }

@@ -5,6 +5,7 @@ use cudarc::driver::sys;
 use super::super::DeviceError;
 use super::home::{Failure, Home, Told};
 use crate::policy::Region;
+use crate::record::size;
 
 /// A physical chunk.
 pub(super) type Handle = sys::CUmemGenericAllocationHandle;
@@ -28,6 +29,16 @@ impl VirtualMemory {
         let mut memory = VirtualMemory { home, granule_bytes: 0 };
         memory.granule_bytes = memory.ask_granule().map_err(Failure::device_error)?;
         Ok(memory)
+    }
+
+    /// Refuses `what` (chunks or pieces) of a length that is not whole granules of the driver.
+    pub fn check_granules(
+        &self,
+        allocator: &'static str,
+        what: &str,
+        bytes: u64,
+    ) -> Result<(), DeviceError> {
+        whole_granules(allocator, what, bytes, self.granule_bytes)
     }
 
     pub fn granule_bytes(&self) -> u64 {
@@ -157,6 +168,25 @@ impl VirtualMemory {
     }
 }
 
+/// The same by the driver's granule alone.
+pub(super) fn whole_granules(
+    allocator: &'static str,
+    what: &str,
+    bytes: u64,
+    granule_bytes: u64,
+) -> Result<(), DeviceError> {
+    if bytes > 0 && granule_bytes > 0 && bytes.is_multiple_of(granule_bytes) {
+        return Ok(());
+    }
+    let why = format!(
+        "{what} of {} are not whole granules of the driver, which are {}; choose {what} of a multiple \
+         of that",
+        size::exact(bytes),
+        size::exact(granule_bytes)
+    );
+    Err(DeviceError::NoAllocator { allocator, why })
+}
+
 /// Gives a chunk back; where it is mapped, its memory stays until it is no more.
 pub(super) fn release(handle: Handle) -> Result<(), Failure> {
     // SAFETY: came from cuMemCreate and is released once.
@@ -189,5 +219,25 @@ impl Drop for Mapped<'_> {
         if let Some(whole) = self.whole {
             let _ = self.memory.unmap(whole, &self.handles);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_whole_granules() {
+        let name = "vmm.chunk_2MiB";
+        assert_eq!(whole_granules(name, "chunks", 2 << 20, 2 << 20), Ok(()));
+        assert_eq!(whole_granules(name, "chunks", 2 << 20, 64 << 10), Ok(()));
+        let said = whole_granules(name, "chunks", 2 << 20, 16 << 20).unwrap_err().to_string();
+        assert_eq!(
+            said,
+            "the device offers no allocator `vmm.chunk_2MiB`: chunks of 2MiB are not whole granules \
+             of the driver, which are 16MiB; choose chunks of a multiple of that"
+        );
+        assert!(whole_granules(name, "pieces", 2 << 20, 0).is_err());
+        assert!(whole_granules(name, "pieces", 0, 2 << 20).is_err());
     }
 }

@@ -7,7 +7,6 @@ use super::virtual_memory::{Handle, VirtualMemory};
 use super::{Calls, books};
 use crate::device::DeviceAllocator;
 use crate::policy::{Block, Region};
-use crate::record::size;
 
 pub(super) struct WholeChunks {
     memory: VirtualMemory,
@@ -23,28 +22,10 @@ impl WholeChunks {
         chunk_bytes: u64,
     ) -> Result<WholeChunks, DeviceError> {
         let memory = VirtualMemory::create(which.name(), ordinal)?;
-        check_chunk(which, chunk_bytes, memory.granule_bytes())?;
+        memory.check_granules(which.name(), "chunks", chunk_bytes)?;
         let (_, device_bytes) = memory.memory_bytes().map_err(Failure::device_error)?;
         Ok(WholeChunks { memory, chunk_bytes, device_bytes })
     }
-}
-
-/// Refuses chunks that are not whole granules of the driver.
-fn check_chunk(
-    which: DeviceAllocator,
-    chunk_bytes: u64,
-    granule_bytes: u64,
-) -> Result<(), DeviceError> {
-    if granule_bytes > 0 && chunk_bytes.is_multiple_of(granule_bytes) {
-        return Ok(());
-    }
-    let why = format!(
-        "its chunks of {} are not whole granules of the driver, which are {}; choose chunks of a \
-         multiple of that",
-        size::exact(chunk_bytes),
-        size::exact(granule_bytes)
-    );
-    Err(DeviceError::NoAllocator { allocator: which.name(), why })
 }
 
 impl Calls for WholeChunks {
@@ -77,25 +58,5 @@ impl Calls for WholeChunks {
         let region = Region { address: block.address, bytes: block.rounded_bytes };
         self.memory.unmap(region, held)?;
         self.memory.free_addresses(region)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::device::Chunk;
-
-    #[test]
-    fn chunks_are_whole_granules() {
-        let which = DeviceAllocator::Vmm(Chunk::of(2 << 20).unwrap());
-        assert_eq!(check_chunk(which, 2 << 20, 2 << 20), Ok(()));
-        assert_eq!(check_chunk(which, 2 << 20, 64 << 10), Ok(()));
-        let said = check_chunk(which, 2 << 20, 16 << 20).unwrap_err().to_string();
-        assert_eq!(
-            said,
-            "the device offers no allocator `vmm.chunk_2MiB`: its chunks of 2MiB are not whole \
-             granules of the driver, which are 16MiB; choose chunks of a multiple of that"
-        );
-        assert!(check_chunk(which, 2 << 20, 0).is_err());
     }
 }
